@@ -1,0 +1,168 @@
+# cython: language_level=3
+from libc.stdint cimport int64_t, uint8_t, uint64_t
+
+
+cdef extern from "_core/tw_frame.h" nogil:
+    enum:
+        TW_FRAME_STRAY
+
+    ctypedef struct tw_buf:
+        uint8_t *p
+        size_t len
+
+    ctypedef struct tw_frame:
+        const uint8_t *data
+        size_t data_len
+        const uint8_t *event
+        size_t event_len
+        const uint8_t *id
+        size_t id_len
+        uint64_t id_serial
+        uint64_t offset
+        uint8_t kind
+        uint8_t terminated
+
+    int tw_buf_set(tw_buf *b, const uint8_t *src, size_t n)
+
+
+cdef extern from "_core/tw_sse.h" nogil:
+    ctypedef struct tw_held:
+        uint8_t where
+
+    enum:
+        TW_HELD_NONE
+        ST_SSE_FAILED
+
+    ctypedef struct tw_sse:
+        size_t max_frame_bytes
+        uint8_t stray
+        uint8_t state
+        uint8_t bom
+        uint8_t block_open
+        uint64_t block_offset
+        uint64_t line_offset
+        uint64_t base
+        size_t held
+        int64_t retry
+        uint64_t id_serial
+        tw_buf line
+        tw_buf last_id
+        tw_held data
+        tw_held event
+        tw_held id
+        int error
+        uint64_t error_offset
+
+    void tw_sse_init(tw_sse *m, size_t max_frame_bytes, int stray)
+    void tw_sse_free(tw_sse *m)
+    void tw_sse_feed(tw_sse *m, const uint8_t *chunk, size_t len)
+    int tw_sse_next(tw_sse *m, tw_frame *out)
+    void tw_sse_abandon(tw_sse *m)
+    int tw_sse_flush(tw_sse *m, tw_frame *out)
+    int tw_sse_in_frame(const tw_sse *m)
+    int tw_held_restore(tw_held *h, const uint8_t *src, size_t n)
+    const uint8_t *tw_held_bytes(const tw_held *h, size_t *n)
+
+
+cdef extern from "_core/tw_lines.h" nogil:
+    enum:
+        ST_LINES_BOM
+        ST_LINES_FAILED
+
+    ctypedef struct tw_lines:
+        size_t max_frame_bytes
+        uint8_t state
+        uint8_t bom
+        uint8_t in_frame
+        uint64_t line_offset
+        uint64_t base
+        tw_buf line
+        int error
+        uint64_t error_offset
+
+    void tw_lines_init(tw_lines *m, size_t max_frame_bytes)
+    void tw_lines_free(tw_lines *m)
+    void tw_lines_feed(tw_lines *m, const uint8_t *chunk, size_t len)
+    int tw_lines_next(tw_lines *m, tw_frame *out)
+    void tw_lines_abandon(tw_lines *m)
+    int tw_lines_flush(tw_lines *m, tw_frame *out)
+
+
+cdef extern from "_core/tw_array.h" nogil:
+    enum:
+        ST_ARRAY_BOM
+        ST_ARRAY_NEED_OPEN
+        ST_ARRAY_NEED_ELEMENT_OR_END
+        ST_ARRAY_NEED_ELEMENT
+        ST_ARRAY_IN_SCALAR
+        ST_ARRAY_AFTER_ELEMENT
+        ST_ARRAY_CLOSED
+        ST_ARRAY_FAILED
+
+    ctypedef struct tw_array:
+        size_t max_frame_bytes
+        uint8_t state
+        uint8_t bom
+        uint8_t closed
+        uint64_t depth
+        uint64_t element_offset
+        uint64_t base
+        tw_buf element
+        int error
+        uint64_t error_offset
+        uint8_t error_byte
+        uint8_t error_state
+
+    void tw_array_init(tw_array *m, size_t max_frame_bytes)
+    void tw_array_free(tw_array *m)
+    void tw_array_feed(tw_array *m, const uint8_t *chunk, size_t len)
+    int tw_array_next(tw_array *m, tw_frame *out)
+    void tw_array_abandon(tw_array *m)
+    int tw_array_flush(tw_array *m, tw_frame *out)
+    int tw_array_in_frame(const tw_array *m)
+
+
+cdef extern from "_core/tw_wellformed.h" nogil:
+    int tw_is_wellformed(const uint8_t *p, size_t n)
+
+
+cdef extern from "_core/tw_common.h" nogil:
+    enum:
+        TW_E_JSON_UNEXPECTED_BYTE
+        TW_E_JSON_TRAILING_DATA
+        TW_E_FRAME_TOO_LARGE
+        TW_E_MEMORY
+
+
+cdef class Frame:
+    cdef readonly bytes raw
+    cdef readonly str event
+    cdef readonly str id
+    cdef readonly uint64_t offset
+    cdef readonly bint terminated
+    cdef readonly bint stray
+    cdef str text              # .data once it has been asked for
+    cdef signed char wellformed  # -1: not looked at yet
+
+    cdef bint _is_wellformed(self)
+
+
+cdef Frame new_frame(bytes raw, str event, str id, uint64_t offset, bint terminated, bint stray)
+
+
+cdef class Framer:
+    """What all framers share. A subclass gives the machine; ``_read`` and ``_flush`` append frames and set ``_error``."""
+    cdef readonly object max_frame_bytes
+    cdef object _error           # sticky: raised by every call after the one that met it
+    cdef bint _busy
+    cdef bint _finished
+    cdef bint _ended_in_frame    # in_frame when finish() was called
+
+    cdef int _read(self, const uint8_t *chunk, size_t n, list out) except -1
+    cdef int _flush(self, list out) except -1
+    cdef void _abandon(self) noexcept
+    cdef bint _in_frame(self) noexcept
+    cdef object _too_large(self, uint64_t offset)
+    cdef int _ready(self) except -1
+    cdef tuple _common(self)
+    cdef int _set_common(self, tuple state) except -1

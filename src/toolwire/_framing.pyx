@@ -1,0 +1,675 @@
+# cython: language_level=3, boundscheck=False, wraparound=False
+"""Framers: bytes as they arrive in, whole frames out. The machines are C (``_core``); this file turns what they hand out
+into objects and knows nothing of the formats.
+
+No Python code runs inside a machine. It does run between two frames of one chunk, when an allocation starts the garbage
+collector and that a finaliser: hence ``_busy``, and hence no way into a framer that does not look at it.
+"""
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.string cimport memcmp
+
+from .errors import LimitExceeded, MalformedJSON, UsageError
+from .marks import Mark
+
+
+cdef extern from "Python.h":
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+
+
+_MAX_FRAME_BYTES = 16 << 20
+
+
+# ---- frames ----
+
+cdef Frame new_frame(bytes raw, str event, str id, uint64_t offset, bint terminated, bint stray):
+    cdef Frame f = Frame.__new__(Frame)
+    f.raw = raw
+    f.event = event
+    f.id = id
+    f.offset = offset
+    f.terminated = terminated
+    f.stray = stray
+    f.wellformed = -1
+    return f
+
+
+@cython.final
+@cython.freelist(256)
+cdef class Frame:
+    """One payload as it stood in the stream: an event block, a line, an array element, a message.
+
+    Args:
+        raw: the payload bytes; data lines joined by LF.
+        event: the event's name.
+        id: the last event id as of this frame.
+        offset: bytes from the start of the stream to the frame's first byte (for an event block: of its first field line).
+        terminated: whether the frame's own end was seen.
+        stray: whether this is a line that the event-stream standard ignores.
+    """
+
+    def __init__(
+        self, bytes raw not None=b"", *, str event not None="message", str id not None="", uint64_t offset=0,
+        bint terminated=True, bint stray=False,
+    ):
+        self.raw = raw
+        self.event = event
+        self.id = id
+        self.offset = offset
+        self.terminated = terminated
+        self.stray = stray
+        self.text = None
+        self.wellformed = -1
+
+    cdef bint _is_wellformed(self):
+        if self.wellformed < 0:
+            self.wellformed = 1 if self.raw is None else tw_is_wellformed(
+                <const uint8_t *>PyBytes_AS_STRING(self.raw), <size_t>PyBytes_GET_SIZE(self.raw))
+        return self.wellformed
+
+    @property
+    def data(self):
+        """The payload as text, decoded on first use. Ill-formed UTF-8 is shown as U+FFFD, one for each maximal subpart."""
+        cdef bytes raw = self.raw
+        if self.text is None:
+            if raw is None:
+                return ""
+            # Python's "replace" follows the same practice as the WHATWG decoder; the tests compare the two.
+            self.text = PyUnicode_DecodeUTF8(PyBytes_AS_STRING(raw), PyBytes_GET_SIZE(raw), "replace")
+        return self.text
+
+    @property
+    def marks(self):
+        """What was tolerated: ``("invalid_utf8",)`` or ``()``."""
+        if self._is_wellformed():
+            return ()
+        return (Mark("invalid_utf8", self.offset),)
+
+    def __reduce__(self):
+        return _frame, (self.raw, self.event, self.id, self.offset, self.terminated, self.stray)
+
+    def __eq__(self, other):
+        if not isinstance(other, Frame):
+            return NotImplemented
+        return self.__reduce__()[1] == other.__reduce__()[1]
+
+    def __hash__(self):
+        return hash(self.__reduce__()[1])
+
+    def __repr__(self):
+        cdef str shown = repr(self.raw[:40]) + ("..." if len(self.raw) > 40 else "")
+        cdef str rest = f", id={self.id!r}" if self.id else ""
+        if not self.terminated:
+            rest += ", terminated=False"
+        if self.stray:
+            rest += ", stray=True"
+        return f"Frame({shown}, event={self.event!r}, offset={self.offset}{rest})"
+
+
+def _frame(raw, event, id, offset, terminated, stray):
+    return Frame(raw, event=event, id=id, offset=offset, terminated=terminated, stray=stray)
+
+
+cdef inline bytes _take(const uint8_t *p, size_t n):
+    return PyBytes_FromStringAndSize(<const char *>p, <Py_ssize_t>n)
+
+
+cdef inline str _decode(const uint8_t *p, size_t n):
+    return PyUnicode_DecodeUTF8(<const char *>p, <Py_ssize_t>n, "replace")
+
+
+cdef inline bytes _saved_held(const tw_held *h):
+    cdef size_t n
+    cdef const uint8_t *p
+    if h.where == TW_HELD_NONE:
+        return None
+    p = tw_held_bytes(h, &n)
+    return _take(p, n)
+
+
+cdef int _restore_held(tw_held *h, bytes value) except -1:
+    if value is not None and tw_held_restore(h, <const uint8_t *>PyBytes_AS_STRING(value), <size_t>PyBytes_GET_SIZE(value)):
+        raise MemoryError
+    return 0
+
+
+cdef int _restore_buf(tw_buf *b, bytes value) except -1:
+    if tw_buf_set(b, <const uint8_t *>PyBytes_AS_STRING(value), <size_t>PyBytes_GET_SIZE(value)):
+        raise MemoryError
+    return 0
+
+
+cdef size_t _limit(object framer, object max_frame_bytes) except 0:
+    if not isinstance(max_frame_bytes, int) or not 1 <= max_frame_bytes < 1 << 62:
+        raise UsageError(f"{type(framer).__name__}: max_frame_bytes must be a positive int, not {max_frame_bytes!r}")
+    return max_frame_bytes
+
+
+cdef object _misused(object framer, str what):
+    return UsageError(f"{type(framer).__name__}{what}")
+
+
+def _blank(cls, options):
+    """Unpickling: a new framer, to which ``__setstate__`` then gives its memory."""
+    return cls(**options)
+
+
+# ---- what all framers share ----
+
+cdef class Framer:
+    """Base of the framers; it has no format of its own.
+
+    Frames never depend on how the bytes are cut. When the bytes are wrong, every good frame comes out first; the error is
+    raised by the next call, and by every call after that.
+    """
+
+    def __cinit__(self, *args, **kwargs):
+        if type(self) is Framer:
+            raise UsageError("Framer is only the base of the framers")
+
+    cdef int _read(self, const uint8_t *chunk, size_t n, list out) except -1:
+        return 0
+
+    cdef int _flush(self, list out) except -1:
+        return 0
+
+    cdef void _abandon(self) noexcept:
+        pass
+
+    cdef bint _in_frame(self) noexcept:
+        return False
+
+    cdef object _too_large(self, uint64_t offset):
+        cdef str option = f"{type(self).__name__}(max_frame_bytes=...)"
+        return LimitExceeded(
+            f"a frame is longer than max_frame_bytes={self.max_frame_bytes}; {option} raises the limit",
+            code="frame.too_large", limit="max_frame_bytes", value=self.max_frame_bytes, option=option, offset=offset,
+        )
+
+    cdef int _ready(self) except -1:
+        if self._busy:
+            raise _misused(self, " was called while it was at work (by a finaliser or another thread)")
+        if self._error is not None:
+            # Without the traceback of the last time: it would grow, and keep the callers' frames alive.
+            raise self._error.with_traceback(None)
+        return 0
+
+    @cython.critical_section
+    def feed(self, chunk):
+        """Read one chunk, which may end anywhere.
+
+        Args:
+            chunk: bytes-like. An empty one changes nothing.
+
+        Returns:
+            The frames that ended in this chunk.
+
+        Raises:
+            UsageError: ``chunk`` is not bytes-like, or ``finish`` was called before. The framer is as it was.
+            StreamError: an earlier call met wrong bytes. The same error is raised from then on.
+        """
+        cdef Py_buffer view
+        cdef list out
+        self._ready()
+        if self._finished:
+            raise _misused(self, ".feed() after finish()")
+        if not PyObject_CheckBuffer(chunk):
+            raise _misused(self, f".feed() takes bytes-like chunks, not {type(chunk).__name__}")
+        try:
+            PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
+        except BufferError as error:
+            raise _misused(self, f".feed() takes contiguous chunks: {error}") from None
+        self._busy = True
+        try:
+            out = []
+            if view.len:
+                self._read(<const uint8_t *>view.buf, <size_t>view.len, out)
+            return out
+        except BaseException as error:
+            # Frames were lost: nothing good can follow.
+            self._error = error
+            raise
+        finally:
+            if self._error is not None:
+                self._abandon()
+            self._busy = False
+            PyBuffer_Release(&view)
+
+    @cython.critical_section
+    def finish(self, *, bint flush=False):
+        """End of input. A second call returns nothing.
+
+        Args:
+            flush: hand out the unterminated frame, with ``terminated == False``, which is otherwise dropped.
+
+        Returns:
+            That frame, if there is one (an ``SSEFramer`` with ``stray`` may have a line besides).
+
+        Raises:
+            StreamError: an earlier call met wrong bytes. The same error is raised from then on.
+        """
+        cdef list out = []
+        self._ready()
+        if self._finished:
+            return out
+        self._ended_in_frame = self._in_frame()
+        self._finished = True
+        if flush:
+            self._busy = True
+            try:
+                self._flush(out)
+            except BaseException as error:
+                self._error = error
+                raise
+            finally:
+                self._busy = False
+        return out
+
+    @property
+    def in_frame(self):
+        """Whether the input so far ends inside a frame. After ``finish`` it says whether the whole input did."""
+        return self._ended_in_frame if self._finished else self._in_frame()
+
+    @property
+    def last_event_id(self):
+        """The id with which a client would reconnect; always "" where the format has none."""
+        return ""
+
+    @property
+    def retry(self):
+        """The reconnection time in milliseconds that the stream asked for, or None."""
+        return None
+
+    cdef tuple _common(self):
+        if self._busy:
+            raise _misused(self, " was pickled while it was at work")
+        return self._error, self._finished, self._ended_in_frame
+
+    cdef int _set_common(self, tuple state) except -1:
+        if self._busy:
+            raise _misused(self, " was called while it was at work (by a finaliser or another thread)")
+        self._error, self._finished, self._ended_in_frame = state
+        return 0
+
+
+# ---- event streams ----
+
+@cython.final
+cdef class SSEFramer(Framer):
+    """Event-stream framer (HTML standard sections 9.2.5 and 9.2.6).
+
+    Args:
+        max_frame_bytes: the largest frame: its field lines without their line ends. Comments do not count.
+        stray: also hand out, as frames of their own (``Frame.stray``), the lines that the standard ignores.
+        last_event_id: the id to begin with, where this stream continues another.
+    """
+
+    cdef tw_sse m
+    cdef str _id            # str of the machine's last id ...
+    cdef uint64_t _id_serial  # ... as of this serial
+    cdef list _names        # recent event names, by a small hash
+
+    def __cinit__(self, *, max_frame_bytes=_MAX_FRAME_BYTES, bint stray=False, str last_event_id not None=""):
+        cdef bytes id
+        tw_sse_init(&self.m, _limit(self, max_frame_bytes), stray)
+        self.max_frame_bytes = max_frame_bytes
+        self._names = [None] * 16
+        self._id = ""
+        self._id_serial = 1
+        if last_event_id:
+            if "\0" in last_event_id or "\n" in last_event_id or "\r" in last_event_id:
+                raise UsageError("SSEFramer: last_event_id can not hold NUL, CR or LF")
+            id = last_event_id.encode("utf-8", "surrogatepass")
+            _restore_buf(&self.m.last_id, id)
+            self._id = last_event_id
+
+    def __dealloc__(self):
+        tw_sse_free(&self.m)
+
+    cdef str _name(self, const uint8_t *p, size_t n):
+        """The event name as a str; the same object again for a name seen lately."""
+        cdef Py_ssize_t size
+        cdef const char *known
+        cdef object name
+        cdef size_t at
+        if n > 64:
+            return _decode(p, n)
+        at = (n * 7 + p[0] + 3 * p[n - 1] + 5 * p[n >> 1]) & 15
+        name = self._names[at]
+        if name is not None:
+            known = PyUnicode_AsUTF8AndSize(name, &size)
+            if <size_t>size == n and memcmp(known, p, n) == 0:
+                return <str>name
+        name = _decode(p, n)
+        self._names[at] = name
+        return <str>name
+
+    cdef str _last_id(self, const tw_frame *f):
+        if f.id_serial == 0:
+            return _decode(f.id, f.id_len)
+        if f.id_serial != self._id_serial:
+            self._id = _decode(f.id, f.id_len)
+            self._id_serial = f.id_serial
+        return self._id
+
+    cdef Frame _make(self, const tw_frame *f):
+        cdef bint stray = f.kind == TW_FRAME_STRAY
+        cdef str event
+        if stray:
+            event = ""
+        elif f.event_len == 0:
+            event = "message"
+        else:
+            event = self._name(f.event, f.event_len)
+        return new_frame(_take(f.data, f.data_len), event, self._last_id(f), f.offset, f.terminated, stray)
+
+    cdef int _read(self, const uint8_t *chunk, size_t n, list out) except -1:
+        cdef tw_frame f
+        cdef int got
+        tw_sse_feed(&self.m, chunk, n)
+        while True:
+            got = tw_sse_next(&self.m, &f)
+            if got <= 0:
+                break
+            out.append(self._make(&f))
+        if got < 0:
+            self._error = MemoryError() if self.m.error == TW_E_MEMORY else self._too_large(self.m.error_offset)
+        return 0
+
+    cdef int _flush(self, list out) except -1:
+        cdef tw_frame f
+        cdef int got
+        while True:
+            got = tw_sse_flush(&self.m, &f)
+            if got < 0:
+                raise MemoryError
+            if got == 0:
+                return 0
+            out.append(self._make(&f))
+
+    cdef void _abandon(self) noexcept:
+        tw_sse_abandon(&self.m)
+
+    cdef bint _in_frame(self) noexcept:
+        return tw_sse_in_frame(&self.m)
+
+    @property
+    def stray(self):
+        """Whether lines that the standard ignores are handed out."""
+        return bool(self.m.stray)
+
+    @property
+    def offset(self):
+        """Bytes read. After an error: its offset."""
+        return self.m.base
+
+    @property
+    def last_event_id(self):
+        """The id with which a client would reconnect: that of the last block that a blank line ended."""
+        if self.m.id_serial != self._id_serial:
+            self._id = _decode(self.m.last_id.p, self.m.last_id.len)
+            self._id_serial = self.m.id_serial
+        return self._id
+
+    @property
+    def retry(self):
+        """The reconnection time in milliseconds that the stream asked for, or None. At most 2**63 - 1."""
+        return None if self.m.retry < 0 else self.m.retry
+
+    def __reduce__(self):
+        cdef tw_sse *m = &self.m
+        common = self._common()
+        return _blank, (SSEFramer, {"max_frame_bytes": self.max_frame_bytes, "stray": bool(m.stray)}), (
+            common, m.state, m.bom, m.block_open, m.block_offset, m.line_offset, m.base, m.held, m.retry,
+            _take(m.line.p, m.line.len), _take(m.last_id.p, m.last_id.len),
+            _saved_held(&m.data), _saved_held(&m.event), _saved_held(&m.id),
+        )
+
+    def __setstate__(self, tuple state not None):
+        cdef tw_sse *m = &self.m
+        (common, state_, bom, open_, block_offset, line_offset, base, held, retry, line, last_id, data, event, id) = state
+        self._set_common(common)
+        if state_ > ST_SSE_FAILED or bom > 3 or len(line) + held > m.max_frame_bytes:
+            raise UsageError("SSEFramer: not a state of this version")
+        m.state, m.bom, m.block_open, m.block_offset, m.line_offset = state_, bom, open_, block_offset, line_offset
+        m.base, m.held, m.retry = base, held, retry
+        m.error_offset = m.base
+        m.id_serial += 1
+        _restore_buf(&m.line, line)
+        _restore_buf(&m.last_id, last_id)
+        _restore_held(&m.data, data)
+        _restore_held(&m.event, event)
+        _restore_held(&m.id, id)
+
+
+# ---- newline-delimited JSON ----
+
+@cython.final
+cdef class NDJSONFramer(Framer):
+    """One frame a line; lines end at LF or CRLF, and those of white space only are skipped.
+
+    Args:
+        max_frame_bytes: the longest line, without its LF.
+    """
+
+    cdef tw_lines m
+
+    def __cinit__(self, *, max_frame_bytes=_MAX_FRAME_BYTES):
+        tw_lines_init(&self.m, _limit(self, max_frame_bytes))
+        self.max_frame_bytes = max_frame_bytes
+
+    def __dealloc__(self):
+        tw_lines_free(&self.m)
+
+    cdef int _read(self, const uint8_t *chunk, size_t n, list out) except -1:
+        cdef tw_frame f
+        cdef int got
+        tw_lines_feed(&self.m, chunk, n)
+        while True:
+            got = tw_lines_next(&self.m, &f)
+            if got <= 0:
+                break
+            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, True, False))
+        if got < 0:
+            self._error = MemoryError() if self.m.error == TW_E_MEMORY else self._too_large(self.m.error_offset)
+        return 0
+
+    cdef int _flush(self, list out) except -1:
+        cdef tw_frame f
+        cdef int got = tw_lines_flush(&self.m, &f)
+        if got < 0:
+            raise MemoryError
+        if got:
+            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, False, False))
+        return 0
+
+    cdef void _abandon(self) noexcept:
+        tw_lines_abandon(&self.m)
+
+    cdef bint _in_frame(self) noexcept:
+        return self.m.in_frame or (self.m.state == ST_LINES_BOM and self.m.bom > 0)
+
+    @property
+    def offset(self):
+        """Bytes read. After an error: its offset."""
+        return self.m.base
+
+    def __reduce__(self):
+        cdef tw_lines *m = &self.m
+        common = self._common()
+        return _blank, (NDJSONFramer, {"max_frame_bytes": self.max_frame_bytes}), (
+            common, m.state, m.bom, m.in_frame, m.line_offset, m.base, _take(m.line.p, m.line.len),
+        )
+
+    def __setstate__(self, tuple state not None):
+        cdef tw_lines *m = &self.m
+        common, state_, bom, in_frame, line_offset, base, line = state
+        self._set_common(common)
+        if state_ > ST_LINES_FAILED or bom > 3 or <size_t>len(line) > m.max_frame_bytes:
+            raise UsageError("NDJSONFramer: not a state of this version")
+        m.state, m.bom, m.in_frame, m.line_offset, m.base = state_, bom, in_frame, line_offset, base
+        m.error_offset = m.base
+        _restore_buf(&m.line, line)
+
+
+# ---- a JSON array ----
+
+@cython.final
+cdef class JSONArrayFramer(Framer):
+    """One frame for each element of one top-level JSON array, as soon as it closes. The elements are not validated.
+
+    Args:
+        max_frame_bytes: the longest element.
+    """
+
+    cdef tw_array m
+
+    def __cinit__(self, *, max_frame_bytes=_MAX_FRAME_BYTES):
+        tw_array_init(&self.m, _limit(self, max_frame_bytes))
+        self.max_frame_bytes = max_frame_bytes
+
+    def __dealloc__(self):
+        tw_array_free(&self.m)
+
+    cdef object _what(self):
+        cdef tw_array *m = &self.m
+        cdef int need = m.error_state
+        if m.error == TW_E_MEMORY:
+            return MemoryError()
+        if m.error == TW_E_FRAME_TOO_LARGE:
+            return self._too_large(m.error_offset)
+        found = f"byte 0x{m.error_byte:02x}"
+        if 0x20 < m.error_byte < 0x7F:
+            found = repr(chr(m.error_byte))
+        if m.error == TW_E_JSON_TRAILING_DATA:
+            return MalformedJSON(f"{found} after the array", code="json.trailing_data", offset=m.error_offset)
+        if need <= ST_ARRAY_NEED_OPEN:
+            wanted = "'['"
+        elif need == ST_ARRAY_NEED_ELEMENT_OR_END:
+            wanted = "an array element or ']'"
+        elif need == ST_ARRAY_NEED_ELEMENT:
+            wanted = "an array element"
+        elif need == ST_ARRAY_IN_SCALAR:
+            wanted = "the end of an array element"
+        else:
+            wanted = "',' or ']'"
+        return MalformedJSON(f"{found} where {wanted} should be", code="json.unexpected_byte", offset=m.error_offset)
+
+    cdef int _read(self, const uint8_t *chunk, size_t n, list out) except -1:
+        cdef tw_frame f
+        cdef int got
+        tw_array_feed(&self.m, chunk, n)
+        while True:
+            got = tw_array_next(&self.m, &f)
+            if got <= 0:
+                break
+            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, True, False))
+        if got < 0:
+            self._error = self._what()
+        return 0
+
+    cdef int _flush(self, list out) except -1:
+        cdef tw_frame f
+        if tw_array_flush(&self.m, &f) > 0:
+            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, False, False))
+        return 0
+
+    cdef void _abandon(self) noexcept:
+        tw_array_abandon(&self.m)
+
+    cdef bint _in_frame(self) noexcept:
+        return tw_array_in_frame(&self.m)
+
+    @property
+    def closed(self):
+        """Whether the array's own ``]`` has been seen. Only then has the whole body arrived."""
+        return bool(self.m.closed)
+
+    @property
+    def offset(self):
+        """Bytes read. After an error: its offset."""
+        return self.m.base
+
+    def __reduce__(self):
+        cdef tw_array *m = &self.m
+        common = self._common()
+        return _blank, (JSONArrayFramer, {"max_frame_bytes": self.max_frame_bytes}), (
+            common, m.state, m.bom, m.closed, m.depth, m.element_offset, m.base, _take(m.element.p, m.element.len),
+        )
+
+    def __setstate__(self, tuple state not None):
+        cdef tw_array *m = &self.m
+        common, state_, bom, closed, depth, element_offset, base, element = state
+        self._set_common(common)
+        if state_ > ST_ARRAY_FAILED or bom > 3 or (state_ == ST_ARRAY_BOM and bom == 3) or <size_t>len(element) > m.max_frame_bytes:
+            raise UsageError("JSONArrayFramer: not a state of this version")
+        m.state, m.bom, m.closed, m.depth, m.element_offset, m.base = state_, bom, closed, depth, element_offset, base
+        m.error_offset = m.base
+        _restore_buf(&m.element, element)
+
+
+# ---- messages ----
+
+@cython.final
+cdef class MessageFramer(Framer):
+    """One frame for each message of a transport that has messages, such as a WebSocket.
+
+    Args:
+        max_frame_bytes: the longest message, in UTF-8.
+    """
+
+    cdef size_t limit
+    cdef uint64_t base
+
+    def __cinit__(self, *, max_frame_bytes=_MAX_FRAME_BYTES):
+        self.limit = _limit(self, max_frame_bytes)
+        self.max_frame_bytes = max_frame_bytes
+
+    @cython.critical_section
+    def feed(self, chunk):
+        """Read one whole message.
+
+        Args:
+            chunk: the message, ``str`` or bytes-like. An empty message is a frame too.
+
+        Returns:
+            One frame, or none if the message is too long.
+
+        Raises:
+            UsageError: ``chunk`` is neither, or ``finish`` was called before. The framer is as it was.
+            LimitExceeded: an earlier message was too long. The same error is raised from then on.
+        """
+        cdef bytes raw
+        cdef uint64_t offset = self.base
+        self._ready()
+        if self._finished:
+            raise _misused(self, ".feed() after finish()")
+        if isinstance(chunk, str):
+            raw = chunk.encode("utf-8", "surrogatepass")
+        elif type(chunk) is bytes:
+            raw = chunk
+        elif PyObject_CheckBuffer(chunk):
+            raw = bytes(chunk)
+        else:
+            raise _misused(self, f".feed() takes str or bytes-like messages, not {type(chunk).__name__}")
+        if <size_t>PyBytes_GET_SIZE(raw) > self.limit:
+            self.base += self.limit
+            self._error = self._too_large(self.base)
+            return []
+        self.base += <uint64_t>PyBytes_GET_SIZE(raw)
+        return [new_frame(raw, "message", "", offset, True, False)]
+
+    @property
+    def offset(self):
+        """Bytes read. After an error: its offset."""
+        return self.base
+
+    def __reduce__(self):
+        return _blank, (MessageFramer, {"max_frame_bytes": self.max_frame_bytes}), (self._common(), self.base)
+
+    def __setstate__(self, tuple state not None):
+        common, base = state
+        self._set_common(common)
+        self.base = base

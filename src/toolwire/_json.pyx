@@ -1,0 +1,1037 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
+"""The JSON half of the core: ``JSONParser``, ``loads``, ``ArgumentBuffer`` and ``Projection``.
+
+The tokenizer is ``_core/tw_json.h``, its Python sinks are in ``_pybuild.h``. This module gives them a Python face: it takes
+bytes out of Python objects, runs the machine, and turns its error codes into exceptions.
+"""
+
+import re
+import sys
+
+cimport cython
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_XINCREF
+from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_Substring
+from libc.stdint cimport UINT64_MAX, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+
+from .errors import LimitExceeded, MalformedJSON, StreamError, TruncatedJSON, UsageError
+from .marks import Mark
+
+
+cdef extern from "Python.h":
+    bint PyUnicode_CheckExact(object)
+    bint PyUnicode_IS_COMPACT_ASCII(object)
+    void *PyUnicode_DATA(object)
+    Py_ssize_t PyUnicode_GET_LENGTH(object)
+    Py_UCS4 PyUnicode_MAX_CHAR_VALUE(object)
+    Py_ssize_t PyUnicode_CopyCharacters(object, Py_ssize_t, object, Py_ssize_t, Py_ssize_t) except -1
+    void PyErr_SetRaisedExceptionNone "PyErr_Clear"()
+
+
+cdef extern from "_pybuild.h" nogil:
+    const int TW_GROW_IN_PLACE
+    const uint32_t TW_NOT_LENT
+
+    ctypedef struct tw_keys:
+        PyObject *slot[512]
+    ctypedef struct tw_json:
+        uint64_t offset, consumed, error_offset, token_offset, escape_offset, high_offset
+        uint8_t *stack
+        uint32_t depth, max_depth
+        uint8_t state, error, in_key, text_open, surrogates, allow_nan, allow_control, raw_surrogates
+        uint8_t part[4]
+        uint8_t part_len, part_want, hex_left, number, number_parts, literal, literal_pos
+        uint16_t hex, high
+    ctypedef struct tw_field
+    ctypedef struct tw_node:
+        tw_field *fields
+        uint32_t n
+    ctypedef struct tw_field:
+        const char *name
+        size_t len
+        PyObject *key
+        tw_node *child
+    ctypedef struct tw_frame:
+        PyObject *container
+        PyObject *key
+        Py_ssize_t count
+        const tw_node *node
+        const tw_node *next
+    ctypedef struct tw_str:
+        PyObject *o
+        Py_ssize_t room
+    ctypedef struct tw_build:
+        PyObject *root
+        tw_frame *frames
+        uint8_t *scratch
+        size_t scratch_len, scratch_cap, cont
+        PyObject *marks
+        const tw_node *node
+        tw_str open
+        uint64_t key_offset
+        uint32_t depth, frames_cap, lent, more_marks
+        uint8_t lead, in_text, exposed, refuse_duplicates
+
+    int ST_JSON_NEED_VALUE, ST_JSON_NEED_VALUE_OR_END, ST_JSON_NEED_COLON, ST_JSON_IN_NUMBER, ST_JSON_DONE, ST_JSON_ERROR
+    int TW_OK, TW_NUM_INT
+    int TW_E_JSON_UNEXPECTED_BYTE, TW_E_JSON_BAD_LITERAL, TW_E_JSON_BAD_NUMBER, TW_E_JSON_BAD_ESCAPE
+    int TW_E_JSON_CONTROL_CHARACTER, TW_E_JSON_BAD_UTF8, TW_E_JSON_LONE_SURROGATE, TW_E_JSON_DUPLICATE_KEY
+    int TW_E_JSON_TOO_DEEP, TW_E_JSON_NUMBER_TOO_LONG, TW_E_MEMORY
+    int TW_SURROGATES_ERROR, TW_SURROGATES_REPLACE, TW_SURROGATES_KEEP
+
+    size_t tw_json_stack_bytes(uint32_t)
+    void tw_json_init(tw_json *, uint8_t *, uint32_t)
+    bint tw_json_is_space(uint8_t)
+    bint tw_num_may_end(uint8_t)
+
+
+cdef extern from "_pybuild.h":
+    void tw_build_init(tw_build *, tw_keys *)
+    void tw_build_clear(tw_build *)
+    const uint8_t *tw_build_run(tw_json *, tw_build *, const uint8_t *, const uint8_t *)
+    const uint8_t *tw_project_run(tw_json *, tw_build *, const uint8_t *, const uint8_t *)
+    int tw_show_open(tw_build *, const tw_json *)
+    int tw_b_number(tw_build *, tw_json *, const uint8_t *, size_t, int)
+    PyObject *tw_build_snapshot(tw_build *)
+    int tw_build_take_back(tw_build *) except -1
+    object tw_build_path(const tw_build *, const tw_json *)
+    PyObject *tw_slot_get(const tw_build *)
+    int tw_slot_set(tw_build *, object, PyObject *)
+    void tw_str_clear(tw_str *)
+    int tw_str_renew(tw_str *, Py_ssize_t, Py_UCS4) except -1
+    bint tw_str_fits(const tw_str *, Py_ssize_t, Py_UCS4, Py_ssize_t)
+    void tw_str_append(tw_str *, const uint8_t *, size_t, uint8_t, size_t)
+    Py_ssize_t tw_str_length(const tw_str *)
+    int tw_json_rejects(const tw_json *, const uint8_t *, size_t) except -1
+    void tw_grow_set_length(PyObject *, Py_ssize_t)
+    int tw_scratch_add(tw_build *, const uint8_t *, size_t)
+
+
+cdef extern from *:
+    """
+    /* Make the string longer in place before it is written to; nothing where strings do not grow in place. */
+    static inline void tw_grow_set_length(PyObject *o, Py_ssize_t n)
+    {
+    #if TW_GROW_IN_PLACE
+        tw_str_set_length(o, n);
+    #else
+        (void)o; (void)n;
+    #endif
+    }
+    """
+
+
+class _Missing:
+    """The type of ``MISSING``: no value has begun yet. False as a condition, equal to itself only."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "MISSING"
+
+    def __bool__(self):
+        return False
+
+    def __reduce__(self):
+        return "MISSING"
+
+
+MISSING = _Missing()
+
+# Keys seen by any parser of this interpreter: bounded, and only a cache.
+cdef tw_keys _keys
+memset(&_keys, 0, sizeof(_keys))
+
+cdef object _SURROGATES = {"error": TW_SURROGATES_ERROR, "replace": TW_SURROGATES_REPLACE, "keep": TW_SURROGATES_KEEP}
+cdef object _DUPLICATES = ("last", "error")
+cdef object _LONE = re.compile("[\ud800-\udfff]")
+
+
+cdef str _byte(int c):
+    if c < 0:
+        return "the end of the input"
+    if 0x20 < c < 0x7f:
+        return repr(chr(c))
+    return f"byte 0x{c:02x}"
+
+
+cdef object _json_error(tw_json *j, int c, object path):
+    """The exception for a machine that stopped at byte ``c``; None where the sink has already raised one."""
+    cdef int code = j.error
+    offset = j.error_offset
+    if code == TW_E_MEMORY:
+        return None
+    if code == TW_E_JSON_TOO_DEEP:
+        return LimitExceeded(
+            f"more than {j.max_depth} nested arrays and objects; max_depth={j.max_depth}",
+            code="json.too_deep", limit="max_depth", value=j.max_depth, option="max_depth=...", offset=offset, path=path,
+        )
+    if code == TW_E_JSON_NUMBER_TOO_LONG:
+        digits = sys.get_int_max_str_digits()
+        return LimitExceeded(
+            f"an integer of more than {digits} digits; sys.get_int_max_str_digits() is {digits}",
+            code="json.number_too_long", limit="int_max_str_digits", value=digits,
+            option="sys.set_int_max_str_digits(...)", offset=offset, path=path,
+        )
+    if code == TW_E_JSON_BAD_LITERAL:
+        name, text = "bad_literal", f"{_byte(c)} inside a literal: only true, false and null are words of JSON"
+    elif code == TW_E_JSON_BAD_NUMBER:
+        name, text = "bad_number", f"{_byte(c)} can not stand here in a number"
+    elif code == TW_E_JSON_BAD_ESCAPE:
+        name, text = "bad_escape", f"{_byte(c)} can not stand here in a JSON escape"
+    elif code == TW_E_JSON_CONTROL_CHARACTER:
+        name, text = "control_character", f"{_byte(c)} is a control character and must be escaped inside a string"
+    elif code == TW_E_JSON_BAD_UTF8:
+        name, text = "bad_utf8", f"{_byte(c)} can not stand here in UTF-8"
+    elif code == TW_E_JSON_LONE_SURROGATE:
+        name, text = "lone_surrogate", f"{_byte(c)} where the other half of a surrogate pair is due"
+    elif code == TW_E_JSON_DUPLICATE_KEY:
+        name, text = "duplicate_key", "the object has this key already"
+    else:
+        name, text = "unexpected_byte", f"{_byte(c)} can not stand here"
+    return MalformedJSON(text, code="json." + name, offset=offset, path=path)
+
+
+cdef Py_ssize_t _first_content(const uint8_t *p, Py_ssize_t n) noexcept:
+    """Index of the first byte that is no JSON white space, or -1."""
+    cdef Py_ssize_t i
+    for i in range(n):
+        if not tw_json_is_space(p[i]):
+            return i
+    return -1
+
+
+cdef object _trailing(uint64_t offset, int c):
+    return MalformedJSON(f"{_byte(c)} after the root value", code="json.trailing_data", offset=offset)
+
+
+cdef object _truncated(uint64_t offset, object path):
+    return TruncatedJSON("the input ended before the value was complete", code="json.truncated", offset=offset, path=path)
+
+
+cdef object _join_surrogates(str held, str text):
+    """Join halves of surrogate pairs that came apart: ``(text, held)``, where ``held`` is a high surrogate at the end
+    whose other half may still come. Lone halves in the middle stay."""
+    cdef Py_ssize_t last
+    text = (held + text).encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
+    last = len(text) - 1
+    if last >= 0 and "\ud800" <= text[last] <= "\udbff":
+        return text[:last], text[last]
+    return text, ""
+
+
+cdef _check_options(max_depth, max_bytes, surrogates, duplicate_keys):
+    if not isinstance(max_depth, int) or not 1 <= max_depth <= 1_000_000:
+        raise UsageError(f"max_depth must be an integer from 1 to 1,000,000, not {max_depth!r}")
+    if max_bytes is not None and (not isinstance(max_bytes, int) or max_bytes < 0):
+        raise UsageError(f"max_bytes must be None or an integer that is not negative, not {max_bytes!r}")
+    if surrogates not in _SURROGATES:
+        raise UsageError(f"surrogates must be 'error', 'replace' or 'keep', not {surrogates!r}")
+    if duplicate_keys not in _DUPLICATES:
+        raise UsageError(f"duplicate_keys must be 'last' or 'error', not {duplicate_keys!r}")
+
+
+@cython.final
+cdef class JSONParser:
+    """A resumable JSON parser: feed it bytes or text in any pieces, read the value at any time.
+
+    RFC 8259, strict. Three states that are never confused: incomplete (``complete`` is False), malformed (an exception,
+    the same one again on every later call until ``reset()``) and complete.
+
+    Args:
+        max_depth: nested arrays and objects allowed.
+        max_bytes: bytes allowed in all, or None.
+        surrogates: half a surrogate pair is an "error", is replaced by U+FFFD and marked ("replace"), or kept as
+            ``json.loads`` keeps it ("keep").
+        duplicate_keys: the "last" one counts and a mark is set, or it is an "error".
+        allow_nan: read NaN, Infinity and -Infinity (marked).
+        allow_control_characters: read raw control characters inside strings (marked).
+    """
+
+    cdef tw_json j
+    cdef tw_build b
+    cdef uint64_t fed
+    cdef uint64_t max_bytes
+    cdef object error          # sticky
+    cdef object rest           # bytearray behind the root value, or None
+    cdef object held           # a high surrogate that ended the last str, or None
+    cdef object options
+    cdef bint busy
+    cdef bint finished
+
+    def __cinit__(self, *, max_depth=512, max_bytes=None, surrogates="error", duplicate_keys="last", allow_nan=False,
+                  allow_control_characters=False):
+        cdef uint8_t *stack
+        tw_build_init(&self.b, &_keys)
+        _check_options(max_depth, max_bytes, surrogates, duplicate_keys)
+        stack = <uint8_t *>PyMem_Calloc(tw_json_stack_bytes(max_depth), 1)
+        if stack == NULL:
+            raise MemoryError
+        tw_json_init(&self.j, stack, max_depth)
+        self.j.surrogates = _SURROGATES[surrogates]
+        self.j.allow_nan = bool(allow_nan)
+        self.j.allow_control = bool(allow_control_characters)
+        self.b.refuse_duplicates = duplicate_keys == "error"
+        self.max_bytes = UINT64_MAX if max_bytes is None else max_bytes
+
+    def __dealloc__(self):
+        tw_build_clear(&self.b)
+        PyMem_Free(self.j.stack)
+
+    # -- feeding ------------------------------------------------------------------------------------------------------
+
+    cdef int run(self, const uint8_t *p, Py_ssize_t n) except -1:
+        """Feed n bytes at p. Sets ``self.error`` and raises it where they are wrong."""
+        cdef const uint8_t *stop
+        cdef Py_ssize_t take = n
+        cdef int status
+        if self.max_bytes - self.fed < <uint64_t>n:
+            take = <Py_ssize_t>(self.max_bytes - self.fed)
+        self.busy = True
+        try:
+            if self.b.lent != TW_NOT_LENT:
+                tw_build_take_back(&self.b)
+            stop = p
+            if self.j.state != ST_JSON_DONE:
+                stop = tw_build_run(&self.j, &self.b, p, p + take)
+                if self.j.state == ST_JSON_ERROR and self.j.error == TW_E_MEMORY:
+                    self.fed = self.j.error_offset
+                    raise_pending()
+                status = tw_show_open(&self.b, &self.j)
+                if status != TW_OK:
+                    self.j.state = ST_JSON_ERROR
+                    self.j.error = TW_E_MEMORY
+                    raise_pending()
+            if self.j.state == ST_JSON_ERROR:
+                self.fed = self.j.error_offset
+                raise _json_error(&self.j, stop[0] if stop < p + take else -1, tw_build_path(&self.b, &self.j))
+            if self.j.state == ST_JSON_DONE and stop < p + take:
+                if self.rest is None:
+                    self.rest = bytearray()
+                self.rest += (<const char *>stop)[: p + take - stop]
+            self.fed += <uint64_t>take
+            if take < n:
+                raise LimitExceeded(
+                    f"more than {self.max_bytes} bytes; max_bytes={self.max_bytes}", code="json.too_long",
+                    limit="max_bytes", value=self.max_bytes, option="max_bytes=...", offset=self.max_bytes,
+                    path=tw_build_path(&self.b, &self.j),
+                )
+        except BaseException as error:
+            self.error = error
+            raise
+        finally:
+            self.busy = False
+        return 0
+
+    cdef int run_str(self, str text) except -1:
+        """Feed a str that is not ASCII."""
+        cdef bytes data
+        held, self.held = self.held, None
+        if held is None:
+            try:
+                data = PyUnicode_AsUTF8String(text)
+            except UnicodeEncodeError:
+                held = ""
+        if held is not None:
+            text, held = _join_surrogates(held, text)
+            self.held = held or None
+            data = text.encode("utf-8", "surrogatepass")
+            self.j.raw_surrogates = True
+        try:
+            return self.run(<const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+        finally:
+            self.j.raw_surrogates = False
+
+    cdef int release_held(self) except -1:
+        """A high surrogate whose other half never came: it is read as what it is."""
+        cdef bytes data
+        if self.held is None:
+            return 0
+        data = (<str>self.held).encode("utf-8", "surrogatepass")
+        self.held = None
+        self.j.raw_surrogates = True
+        try:
+            return self.run(<const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+        finally:
+            self.j.raw_surrogates = False
+
+    cdef int check_open(self) except -1:
+        if self.busy:
+            raise UsageError("the parser is busy: it was called again from inside its own feed()")
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        if self.finished:
+            raise UsageError("feed() after finish(): call reset() to parse another document")
+        return 0
+
+    def feed(self, data):
+        """Take the next piece of the document, cut anywhere.
+
+        Args:
+            data: any bytes-like object, or a str (which may end on half a surrogate pair).
+
+        Returns:
+            True from the byte on that closes the root value.
+
+        Raises:
+            MalformedJSON: no continuation can be valid. ``value`` keeps what was good; the same error is raised again by
+                every later call until ``reset()``.
+            LimitExceeded: ``max_depth``, ``max_bytes``, or Python's limit of integer digits; sticky likewise.
+            UsageError: after ``finish()``, or re-entered.
+        """
+        cdef Py_buffer view
+        self.check_open()
+        if PyBytes_CheckExact(data) and self.held is None:
+            self.run(<const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
+        elif isinstance(data, str):
+            if PyUnicode_IS_COMPACT_ASCII(data) and self.held is None:
+                self.run(<const uint8_t *>PyUnicode_DATA(data), PyUnicode_GET_LENGTH(data))
+            elif data:
+                self.run_str(str(data))
+        else:
+            try:
+                PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+            except TypeError:
+                raise UsageError(f"feed() takes bytes or str, not {type(data).__name__}") from None
+            try:
+                if view.len:
+                    self.release_held()
+                    self.run(<const uint8_t *>view.buf, view.len)
+            finally:
+                PyBuffer_Release(&view)
+        return self.j.state == ST_JSON_DONE
+
+    def finish(self):
+        """The input has ended.
+
+        Returns:
+            The value. A root number is complete only now, unless a delimiter followed it.
+
+        Raises:
+            TruncatedJSON: the root value is not complete.
+            MalformedJSON: something other than white space follows it, or what ``feed`` raised before.
+        """
+        cdef Py_ssize_t i
+        cdef int status
+        if self.busy:
+            raise UsageError("the parser is busy: it was called again from inside its own feed()")
+        if self.error is not None:
+            raise self.error.with_traceback(None)
+        self.release_held()
+        if self.j.state == ST_JSON_IN_NUMBER and self.j.depth == 0 and tw_num_may_end(self.j.number):
+            status = tw_b_number(&self.b, &self.j, NULL, 0, self.j.number <= TW_NUM_INT)
+            if status != TW_OK:
+                self.j.state = ST_JSON_ERROR
+                self.j.error = status
+                self.j.error_offset = self.j.token_offset
+                if status == TW_E_MEMORY:
+                    raise_pending()
+                self.error = _json_error(&self.j, -1, ())
+                raise self.error
+            self.j.consumed = self.j.offset
+            self.j.state = ST_JSON_DONE
+        if self.j.state != ST_JSON_DONE:
+            self.error = _truncated(self.fed, tw_build_path(&self.b, &self.j))
+            raise self.error
+        error = self.trailing_error()
+        if error is not None:
+            self.error = error
+            raise error
+        self.finished = True
+        return self.value
+
+    cdef object trailing_error(self):
+        cdef bytes rest
+        cdef Py_ssize_t i
+        if self.rest is None:
+            return None
+        rest = bytes(self.rest)
+        i = _first_content(<const uint8_t *>PyBytes_AS_STRING(rest), PyBytes_GET_SIZE(rest))
+        if i < 0:
+            return None
+        return _trailing(self.j.consumed + <uint64_t>i, <uint8_t>rest[i])
+
+    def reset(self):
+        """Forget everything but the options; start a new document."""
+        cdef tw_json fresh
+        if self.busy:
+            raise UsageError("the parser is busy: it was called again from inside its own feed()")
+        tw_json_init(&fresh, self.j.stack, self.j.max_depth)
+        fresh.surrogates = self.j.surrogates
+        fresh.allow_nan = self.j.allow_nan
+        fresh.allow_control = self.j.allow_control
+        self.j = fresh
+        self.fed = 0
+        self.error = self.rest = self.held = None
+        self.finished = False
+        tw_build_clear(&self.b)
+
+    # -- reading ------------------------------------------------------------------------------------------------------
+
+    @property
+    def value(self):
+        """The live value: finished values and the open string so far; ``MISSING`` before the first.
+
+        It grows in place. An open container may be changed by the caller; the parser then goes on with what is there.
+        """
+        if self.b.root == NULL:
+            return MISSING
+        if self.b.depth:
+            if self.b.lent != TW_NOT_LENT:
+                tw_build_take_back(&self.b)
+            self.b.exposed = True
+        return <object>self.b.root
+
+    def snapshot(self):
+        """A value that later feeds never change. What is finished is shared between snapshots: read it, do not change it.
+
+        Dropped before the next ``feed`` it costs the open containers, and those wider than 64 entries nothing; kept, the
+        next ``feed`` pays once for what it has to copy. After ``value`` was read every open container is copied.
+        """
+        cdef PyObject *snapshot
+        if self.b.root == NULL:
+            return MISSING
+        snapshot = tw_build_snapshot(&self.b)
+        if snapshot == NULL:
+            raise_pending()
+        return steal(snapshot)
+
+    @property
+    def complete(self):
+        """Is the root value closed?"""
+        return self.j.state == ST_JSON_DONE
+
+    @property
+    def consumed(self):
+        """UTF-8 byte offset just past the root value, or None until it is closed."""
+        return self.j.consumed if self.j.state == ST_JSON_DONE else None
+
+    @property
+    def offset(self):
+        """Bytes fed in all; after an error, the byte it points at."""
+        return self.fed
+
+    @property
+    def unused_data(self):
+        """The bytes after the root value, never parsed."""
+        return b"" if self.rest is None else bytes(self.rest)
+
+    @property
+    def path(self):
+        """Where the parser stands: keys and indices down to the value that is open or must come next."""
+        return tw_build_path(&self.b, &self.j)
+
+    @property
+    def marks(self):
+        """What was tolerated, as a tuple of ``Mark``."""
+        if self.b.marks == NULL:
+            return ()
+        marks = [Mark(name, offset, path) for name, offset, path in <list>self.b.marks]
+        if self.b.more_marks:
+            marks.append(Mark("more_marks", count=self.b.more_marks))
+        return tuple(marks)
+
+    def state(self, path):
+        """May the field at ``path`` (keys and indices from the root) be shown as settled?
+
+        Returns:
+            "absent", "open" (it has begun, and may still change) or "complete".
+        """
+        cdef uint32_t d = 0
+        cdef bint live = True      # still on the way down to the open value
+        cdef bint begun = self.j.state not in (ST_JSON_NEED_VALUE, ST_JSON_NEED_VALUE_OR_END, ST_JSON_NEED_COLON)
+        if self.b.root == NULL:
+            return "open" if not len(path) and begun and self.j.state != ST_JSON_ERROR else "absent"
+        here = <object>self.b.root
+        for step in path:
+            if live and d < self.b.depth:
+                due = <object>self.b.frames[d].key if self.b.frames[d].key != NULL else None
+                if isinstance(here, dict):
+                    at_open = due is not None and type(step) is str and step == due
+                else:
+                    at_open = type(step) is int and step == self.b.frames[d].count
+                d += 1
+                if at_open:
+                    if d < self.b.depth:
+                        here = <object>self.b.frames[d].container
+                        continue
+                    if step is not path[len(path) - 1]:
+                        return "absent"
+                    if isinstance(here, dict):
+                        return "open" if begun or step in here else "absent"
+                    return "open" if tw_build_path_due(&self.b, &self.j) and begun else "absent"
+                live = False
+            else:
+                live = False
+            if isinstance(here, dict):
+                if type(step) is not str or step not in here:
+                    return "absent"
+            elif isinstance(here, list):
+                if type(step) is not int or not 0 <= step < len(here):
+                    return "absent"
+            else:
+                return "absent"
+            here = here[step]
+        if live:
+            if d < self.b.depth:
+                return "open"
+            return "complete" if self.j.state == ST_JSON_DONE else "open"
+        return "complete"
+
+    def __repr__(self):
+        state = "malformed" if self.error is not None else "complete" if self.complete else "incomplete"
+        return f"<JSONParser {state}, {self.fed} bytes>"
+
+    # -- pickle -------------------------------------------------------------------------------------------------------
+
+    def __reduce__(self):
+        cdef uint32_t i
+        if self.busy:
+            raise UsageError("the parser is busy and can not be pickled now")
+        if self.b.lent != TW_NOT_LENT:
+            tw_build_take_back(&self.b)
+        options = {
+            "max_depth": self.j.max_depth,
+            "max_bytes": None if self.max_bytes == UINT64_MAX else self.max_bytes,
+            "surrogates": ("error", "replace", "keep")[self.j.surrogates],
+            "duplicate_keys": "error" if self.b.refuse_duplicates else "last",
+            "allow_nan": bool(self.j.allow_nan),
+            "allow_control_characters": bool(self.j.allow_control),
+        }
+        machine = (
+            self.j.offset, self.j.consumed, self.j.error_offset, self.j.token_offset, self.j.escape_offset,
+            self.j.high_offset, self.j.depth, self.j.state, self.j.error, self.j.in_key, self.j.text_open,
+            bytes([self.j.part[0], self.j.part[1], self.j.part[2], self.j.part[3]]), self.j.part_len, self.j.part_want,
+            self.j.hex_left, self.j.number, self.j.number_parts, self.j.literal, self.j.literal_pos, self.j.hex, self.j.high,
+            PyBytes_FromStringAndSize(<char *>self.j.stack, tw_json_stack_bytes(self.j.max_depth)),
+        )
+        frames = [
+            (<object>self.b.frames[i].container, <object>self.b.frames[i].key if self.b.frames[i].key != NULL else None,
+             self.b.frames[i].count)
+            for i in range(self.b.depth)
+        ]
+        build = (
+            self.b.root != NULL, <object>self.b.root if self.b.root != NULL else None, frames,
+            PyBytes_FromStringAndSize(<char *>self.b.scratch, self.b.scratch_len), self.b.cont, self.b.lead, self.b.in_text,
+            <object>self.b.open.o if self.b.open.o != NULL else None, self.b.key_offset,
+            <object>self.b.marks if self.b.marks != NULL else None, self.b.more_marks,
+        )
+        return _restore_parser, (options, machine, build, self.fed, self.error, self.rest, self.held, self.finished)
+
+
+cdef bint tw_build_path_due(const tw_build *b, const tw_json *j):
+    return <uint32_t>len(tw_build_path(b, j)) == b.depth
+
+
+def _restore_parser(options, machine, build, fed, error, rest, held, finished):
+    cdef JSONParser p = JSONParser(**options)
+    cdef uint32_t i
+    cdef bytes part, stack, scratch
+    cdef tw_json *j = &p.j
+    (j.offset, j.consumed, j.error_offset, j.token_offset, j.escape_offset, j.high_offset, depth, j.state, j.error, j.in_key,
+     j.text_open, part, j.part_len, j.part_want, j.hex_left, j.number, j.number_parts, j.literal, j.literal_pos, j.hex, j.high,
+     stack) = machine
+    has_root, root, frames, scratch, p.b.cont, p.b.lead, p.b.in_text, open_text, p.b.key_offset, marks, p.b.more_marks = build
+    if len(stack) != <Py_ssize_t>tw_json_stack_bytes(j.max_depth) or depth > j.max_depth or depth != len(frames) or len(part) != 4:
+        raise UsageError("this pickle holds no JSONParser")
+    memcpy(j.stack, PyBytes_AS_STRING(stack), len(stack))
+    memcpy(j.part, PyBytes_AS_STRING(part), 4)
+    j.depth = depth
+    if tw_scratch_add(&p.b, <const uint8_t *>PyBytes_AS_STRING(scratch), len(scratch)) != TW_OK:
+        raise_pending()
+    if has_root:
+        p.b.root = own(root)
+    if frames:
+        p.b.frames = <tw_frame *>PyMem_Calloc(len(frames), sizeof(tw_frame))
+        if p.b.frames == NULL:
+            raise MemoryError
+        p.b.frames_cap = len(frames)
+        for container, key, count in frames:
+            if type(container) is not dict and type(container) is not list:
+                raise UsageError("this pickle holds no JSONParser")
+            i = p.b.depth
+            p.b.frames[i].container = own(container)
+            p.b.frames[i].key = own(key) if key is not None else NULL
+            p.b.frames[i].count = count
+            p.b.depth += 1
+    if open_text is not None:
+        tw_str_renew(&p.b.open, len(open_text), PyUnicode_MAX_CHAR_VALUE(open_text))
+        tw_grow_set_length(p.b.open.o, len(open_text))
+        if open_text:
+            PyUnicode_CopyCharacters(<object>p.b.open.o, 0, open_text, 0, len(open_text))
+        if tw_slot_set(&p.b, <object>p.b.open.o, tw_slot_get(&p.b)) != TW_OK:
+            raise_pending()
+    if marks is not None:
+        p.b.marks = own(list(marks))
+    p.b.exposed = True  # who else holds these containers is not known
+    p.fed, p.error, p.rest, p.held, p.finished = fed, error, rest, held, finished
+    return p
+
+
+cdef PyObject *own(object o) noexcept:
+    Py_XINCREF(<PyObject *>o)
+    return <PyObject *>o
+
+
+cdef extern from *:
+    """
+    static inline PyObject *tw_steal(PyObject *o) { return o; }
+    static inline PyObject *tw_null_result(void)
+    {
+        if (!PyErr_Occurred()) PyErr_NoMemory();
+        return NULL;
+    }
+    """
+    object steal "tw_steal"(PyObject *)
+    object raise_pending "tw_null_result"()
+
+
+def loads(data, *, max_depth=512, max_bytes=None, surrogates="error", duplicate_keys="last", allow_nan=False,
+          allow_control_characters=False):
+    """Parse a whole document, by the same rules and the same core as ``JSONParser``.
+
+    Args:
+        data: any bytes-like object, or a str. The options are those of ``JSONParser``.
+
+    Returns:
+        The value, equal to ``json.loads``' for every document that both accept.
+
+    Raises:
+        MalformedJSON, TruncatedJSON, LimitExceeded: as ``JSONParser.feed`` and ``finish``.
+    """
+    cdef JSONParser p = JSONParser(max_depth=max_depth, max_bytes=max_bytes, surrogates=surrogates, duplicate_keys=duplicate_keys,
+                                   allow_nan=allow_nan, allow_control_characters=allow_control_characters)
+    p.feed(data)
+    return p.finish()
+
+
+@cython.final
+cdef class ArgumentBuffer:
+    """The argument text of one call (or the text of one channel), and the JSON in it.
+
+    Text is kept exactly. It is parsed only as far as somebody asks for its value, and no character twice. Never raises for
+    wrong JSON: ``error`` tells.
+
+    Args:
+        max_chars: characters allowed.
+        max_depth: nested arrays and objects allowed.
+        json: False for text that is no JSON: then there is only ``text``.
+    """
+
+    cdef tw_str grown
+    cdef JSONParser parser
+    cdef Py_ssize_t parsed      # characters that the parser has
+    cdef Py_ssize_t max_chars
+    cdef int max_depth
+    cdef bint json
+    cdef str held               # a high surrogate that ended the last piece
+    cdef list lone              # offsets of surrogates that were replaced
+    cdef bint ended
+
+    def __cinit__(self, *, max_chars, max_depth=512, json=True):
+        self.max_chars = max_chars
+        self.max_depth = max_depth
+        self.json = json
+        self.held = ""
+
+    def __dealloc__(self):
+        tw_str_clear(&self.grown)
+
+    def __len__(self):
+        return tw_str_length(&self.grown)
+
+    def append(self, str text not None):
+        """Add text.
+
+        Returns:
+            The text as it may be shown now: halves of a surrogate pair are joined, the first waits for the second, and one
+            that stays alone is U+FFFD (marked).
+
+        Raises:
+            LimitExceeded: more than ``max_chars``. Nothing was added.
+        """
+        cdef Py_ssize_t n = PyUnicode_GET_LENGTH(text), at = tw_str_length(&self.grown)
+        cdef Py_UCS4 widest
+        if n == 0:
+            return text
+        if n > self.max_chars - at:
+            raise LimitExceeded(
+                f"more than {self.max_chars} characters of argument text", code="turn.args_too_long",
+                limit="max_argument_chars", value=self.max_chars, option="Limits(max_argument_chars=...)",
+            )
+        if self.held or not PyUnicode_IS_COMPACT_ASCII(text):
+            text = self.clean(text)
+            n = PyUnicode_GET_LENGTH(text)
+            if n == 0:
+                return text
+        widest = PyUnicode_MAX_CHAR_VALUE(text)
+        if not tw_str_fits(&self.grown, n, widest, 1):
+            tw_str_renew(&self.grown, n, widest)
+        tw_grow_set_length(self.grown.o, at + n)
+        if widest == 0x7f and PyUnicode_MAX_CHAR_VALUE(<object>self.grown.o) == 0x7f:
+            memcpy(<char *>PyUnicode_DATA(<object>self.grown.o) + at, PyUnicode_DATA(text), n)
+        else:
+            copy_characters(self.grown.o, at, text, n)
+        return text
+
+    cdef str clean(self, str text):
+        if not self.held:
+            try:
+                PyUnicode_AsUTF8String(text)
+                return text
+            except UnicodeEncodeError:
+                pass
+        text, self.held = _join_surrogates(self.held, text)
+        return self.replace_lone(text)
+
+    cdef str replace_lone(self, str text):
+        found = list(_LONE.finditer(text))
+        if found:
+            if self.lone is None:
+                self.lone = []
+            if len(self.lone) < 100:
+                self.lone += [tw_str_length(&self.grown) + m.start() for m in found[:100]]
+            text = _LONE.sub("\ufffd", text)
+        return text
+
+    cdef int sync(self) except -1:
+        """Give the parser what it has not seen. Errors stay in the parser."""
+        cdef Py_ssize_t n = tw_str_length(&self.grown), start = self.parsed
+        if self.parser is None:
+            self.parser = JSONParser(max_depth=self.max_depth, surrogates="replace")
+        if start == n or self.parser.error is not None:
+            return 0
+        self.parsed = n
+        try:
+            if PyUnicode_MAX_CHAR_VALUE(<object>self.grown.o) == 0x7f:
+                self.parser.check_open()
+                self.parser.run(<const uint8_t *>PyUnicode_DATA(<object>self.grown.o) + start, n - start)
+            else:
+                self.parser.feed(PyUnicode_Substring(<object>self.grown.o, start, n))
+        except StreamError:
+            pass
+        return 0
+
+    @property
+    def text(self):
+        """The exact text so far."""
+        return "" if self.grown.o == NULL else <object>self.grown.o
+
+    @property
+    def value(self):
+        """The live value, see ``JSONParser.value``."""
+        self.sync()
+        return self.parser.value
+
+    def snapshot(self):
+        """See ``JSONParser.snapshot``."""
+        self.sync()
+        return self.parser.snapshot()
+
+    @property
+    def complete(self):
+        """Is the root value closed, with nothing but white space behind it?"""
+        self.sync()
+        return self.parser.j.state == ST_JSON_DONE and self.parser.error is None and self.parser.trailing_error() is None
+
+    @property
+    def error(self):
+        """What is wrong with the text so far, or None. Truncation is an error only after ``finish()``."""
+        if not self.json:
+            return None
+        self.sync()
+        if self.parser.error is not None:
+            return self.parser.error
+        return self.parser.trailing_error() if self.parser.j.state == ST_JSON_DONE else None
+
+    def finish(self):
+        """No more text will come: a root number is complete now. Returns text that had waited (see ``append``)."""
+        waited, self.held = self.held, ""
+        if waited:
+            waited = self.append(self.replace_lone(waited))
+        if self.json and not self.ended:
+            self.ended = True
+            if tw_str_length(&self.grown):
+                self.sync()
+                if self.parser.error is None:
+                    try:
+                        self.parser.finish()
+                    except StreamError:
+                        pass
+        return waited
+
+    def rejects(self, str text not None):
+        """Could ``text``, appended here, never be valid JSON? Changes nothing."""
+        cdef bytes data = text.encode("utf-8", "replace")
+        self.sync()
+        if self.parser.error is not None:
+            return True
+        return bool(tw_json_rejects(&self.parser.j, <const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)))
+
+    @property
+    def marks(self):
+        """What was tolerated, as a tuple of ``Mark``."""
+        cdef tuple marks = ()
+        if self.lone:
+            marks = tuple(Mark("lone_surrogate", at) for at in self.lone)
+        if self.json and tw_str_length(&self.grown):
+            self.sync()
+            marks = marks + self.parser.marks
+        return marks
+
+    def __reduce__(self):
+        return _restore_buffer, (self.max_chars, self.max_depth, self.json, self.text, self.parser, self.parsed, self.held,
+                                 self.lone, self.ended)
+
+
+cdef extern from *:
+    """
+    static inline int tw_copy_characters(PyObject *to, Py_ssize_t at, PyObject *from, Py_ssize_t n)
+    {
+        return PyUnicode_CopyCharacters(to, at, from, 0, n) < 0 ? -1 : 0;
+    }
+    """
+    int copy_characters "tw_copy_characters"(PyObject *, Py_ssize_t, object, Py_ssize_t) except -1
+
+
+def _restore_buffer(max_chars, max_depth, json, text, parser, parsed, held, lone, ended):
+    cdef ArgumentBuffer b = ArgumentBuffer(max_chars=max_chars, max_depth=max_depth, json=json)
+    b.append(text)
+    b.parser, b.parsed, b.held, b.lone, b.ended = parser, parsed, held, lone, ended
+    return b
+
+
+cdef class Projection:
+    """Reads whole JSON documents, and builds objects only for the members that somebody wants.
+
+    The whole document is validated all the same.
+
+    Args:
+        spec: the wanted members as nested dicts. True takes the whole value of a member. Lists are walked through: what is
+            wanted of a list is wanted of each of its elements. Scalars where the spec expects a container come out as they
+            are.
+        max_depth: nested arrays and objects allowed.
+    """
+
+    cdef tw_node *root
+    cdef object names           # keeps names and keys alive
+    cdef object spec
+    cdef uint32_t max_depth
+    cdef uint8_t *stack
+    cdef bint busy
+
+    def __cinit__(self, spec, *, max_depth=512):
+        _check_options(max_depth, None, "keep", "last")
+        self.names = []
+        self.spec = spec
+        self.max_depth = max_depth
+        self.stack = <uint8_t *>PyMem_Calloc(tw_json_stack_bytes(max_depth), 1)
+        if self.stack == NULL:
+            raise MemoryError
+        self.root = self.compile(spec)
+
+    def __dealloc__(self):
+        free_node(self.root)
+        PyMem_Free(self.stack)
+
+    cdef tw_node *compile(self, spec) except? NULL:
+        cdef tw_node *node
+        cdef bytes name
+        if spec is True:
+            return NULL
+        if not isinstance(spec, dict):
+            raise UsageError(f"a projection is made of dicts and True, not {spec!r}")
+        node = <tw_node *>PyMem_Calloc(1, sizeof(tw_node))
+        if node == NULL:
+            raise MemoryError
+        try:
+            node.fields = <tw_field *>PyMem_Calloc(len(spec) or 1, sizeof(tw_field))
+            if node.fields == NULL:
+                raise MemoryError
+            for key, inner in spec.items():
+                name = key.encode()
+                self.names += (name, key)
+                node.fields[node.n].name = PyBytes_AS_STRING(name)
+                node.fields[node.n].len = PyBytes_GET_SIZE(name)
+                node.fields[node.n].key = <PyObject *>key
+                node.fields[node.n].child = self.compile(inner)
+                node.n += 1
+        except BaseException:
+            free_node(node)
+            raise
+        return node
+
+    def apply(self, data):
+        """Parse one whole document.
+
+        Args:
+            data: bytes or str.
+
+        Returns:
+            The value, reduced to the wanted members. Lone surrogates from escapes are kept: text may be cut between them.
+
+        Raises:
+            MalformedJSON, TruncatedJSON, LimitExceeded: as ``loads``.
+        """
+        cdef tw_json j
+        cdef tw_build b
+        cdef const uint8_t *p
+        cdef const uint8_t *end
+        cdef const uint8_t *stop
+        cdef Py_ssize_t i
+        cdef bytes raw
+        if isinstance(data, str):
+            raw = (<str>data).encode("utf-8", "surrogatepass")
+        elif PyBytes_CheckExact(data):
+            raw = data
+        else:
+            raw = bytes(data)
+        if self.busy:
+            raise UsageError("the projection is busy: it was called again from inside its own apply()")
+        p = <const uint8_t *>PyBytes_AS_STRING(raw)
+        end = p + PyBytes_GET_SIZE(raw)
+        tw_json_init(&j, self.stack, self.max_depth)
+        j.surrogates = TW_SURROGATES_KEEP
+        j.raw_surrogates = True
+        tw_build_init(&b, &_keys)
+        b.node = self.root
+        self.busy = True
+        try:
+            stop = tw_project_run(&j, &b, p, end)
+            if j.state == ST_JSON_ERROR:
+                if j.error == TW_E_MEMORY:
+                    raise_pending()
+                raise _json_error(&j, stop[0] if stop < end else -1, None)
+            if j.state == ST_JSON_IN_NUMBER and j.depth == 0 and tw_num_may_end(j.number):
+                if tw_b_number(&b, &j, NULL, 0, j.number <= TW_NUM_INT) != TW_OK:
+                    return MISSING  # a lone number, too long to be one: nothing that anybody wants
+            elif j.state != ST_JSON_DONE:
+                raise _truncated(end - p, None)
+            i = _first_content(stop, end - stop)
+            if i >= 0:
+                raise _trailing(stop + i - p, stop[i])
+            return <object>b.root if b.root != NULL else MISSING
+        finally:
+            self.busy = False
+            tw_build_clear(&b)
+
+    def __reduce__(self):
+        return _restore_projection, (self.spec, self.max_depth)
+
+
+def _restore_projection(spec, max_depth):
+    return Projection(spec, max_depth=max_depth)
+
+
+cdef void free_node(tw_node *node) noexcept:
+    cdef uint32_t i
+    if node != NULL:
+        if node.fields != NULL:
+            for i in range(node.n):
+                free_node(node.fields[i].child)
+            PyMem_Free(node.fields)
+        PyMem_Free(node)

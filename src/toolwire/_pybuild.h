@@ -1,0 +1,830 @@
+/* The tokenizer's two Python sinks: the builder of live values, and the projection of whole documents.
+ *
+ * Ownership. A frame owns its container, and so does the slot that shows it (the parent's, or `root`): a container that
+ * nobody else holds has two references. The open string likewise: one of `open`, one of its slot.
+ *
+ * The caller may change what it was shown at any time. So nothing here trusts that a slot still holds what was put there:
+ * it is looked up, and put back if it is gone.
+ */
+#ifndef TW_PYBUILD_H
+#define TW_PYBUILD_H
+
+#include <Python.h>
+#include "_pystr.h"
+#include "_core/tw_json.h"
+#include "_core/tw_number.h"
+
+#define TW_KEYS 512         /* remembered keys */
+#define TW_KEY_BYTES 32     /* longest key that is remembered */
+#define TW_MARKS 1000       /* marks kept by one parser */
+#define TW_COPY_WIDTH 64    /* a snapshot copies open containers up to this many entries, and lends wider ones */
+
+/* Keys seen before, so that equal keys are one object with its hash known. Direct-mapped: a clash replaces. */
+typedef struct tw_keys { PyObject *slot[TW_KEYS]; } tw_keys;
+
+/* What a projection wants of one object: its fields, each whole (child NULL) or in part. */
+typedef struct tw_field tw_field;
+typedef struct tw_node { tw_field *fields; uint32_t n; } tw_node;
+struct tw_field { const char *name; size_t len; PyObject *key; tw_node *child; };
+
+typedef struct tw_frame {
+    PyObject *container;
+    PyObject *key;       /* objects: the key whose value is due or open */
+    Py_ssize_t count;    /* finished entries */
+    const tw_node *node; /* projection: what is wanted of this container; NULL: all */
+    const tw_node *next; /* projection: the same for the value of `key` */
+} tw_frame;
+
+typedef struct tw_build {
+    PyObject *root;
+    tw_frame *frames;
+    uint8_t *scratch;    /* UTF-8 of a string, or digits, that are not whole in one piece */
+    size_t scratch_len;
+    size_t scratch_cap;
+    size_t cont;         /* continuation bytes in scratch */
+    PyObject *marks;     /* list of (name, offset, path), or NULL */
+    tw_keys *keys;
+    const tw_node *node; /* projection: what is wanted of the root; NULL: all */
+    tw_str open;         /* the open value string, once a chunk ended inside it */
+    uint64_t key_offset;
+    uint32_t depth;
+    uint32_t frames_cap;
+    uint32_t lent;       /* frames from this one on were lent to a snapshot; TW_NOT_LENT: none */
+    uint32_t skip;       /* projection: depth inside a value that nobody wants */
+    uint32_t more_marks; /* marks met and not kept */
+    uint8_t lead;        /* largest lead byte in scratch */
+    uint8_t in_text;     /* a value string is open */
+    uint8_t ignore;      /* projection: the string at hand is not wanted */
+    uint8_t exposed;     /* the live root was handed out */
+    uint8_t refuse_duplicates;
+} tw_build;
+
+#define TW_NOT_LENT UINT32_MAX
+
+static void tw_build_init(tw_build *b, tw_keys *keys)
+{
+    memset(b, 0, sizeof *b);
+    b->keys = keys;
+    b->lent = TW_NOT_LENT;
+}
+
+/* Drops everything but the options. Objects are taken out before they are released: releasing may run foreign code. */
+static void tw_build_clear(tw_build *b)
+{
+    tw_frame *frames = b->frames;
+    uint32_t depth = b->depth, i;
+    PyObject *root = b->root, *marks = b->marks, *open = b->open.o;
+    uint8_t *scratch = b->scratch;
+    b->frames = NULL;
+    b->frames_cap = b->depth = b->skip = b->more_marks = 0;
+    b->root = b->marks = b->open.o = NULL;
+    b->open.room = 0;
+    b->scratch = NULL;
+    b->scratch_len = b->scratch_cap = b->cont = 0;
+    b->lead = b->in_text = b->ignore = b->exposed = 0;
+    b->lent = TW_NOT_LENT;
+    for (i = 0; i < depth; i++) {
+        Py_XDECREF(frames[i].container);
+        Py_XDECREF(frames[i].key);
+    }
+    PyMem_Free(frames);
+    PyMem_Free(scratch);
+    Py_XDECREF(open);
+    Py_XDECREF(root);
+    Py_XDECREF(marks);
+}
+
+static TW_NOINLINE int tw_scratch_grow(tw_build *b, size_t n)
+{
+    size_t cap = b->scratch_cap ? b->scratch_cap : 64;
+    uint8_t *mem;
+    while (cap - b->scratch_len < n) {
+        if (cap > SIZE_MAX / 4) return TW_E_MEMORY;
+        cap *= 2;
+    }
+    mem = (uint8_t *)PyMem_Realloc(b->scratch, cap);
+    if (mem == NULL) return TW_E_MEMORY;
+    b->scratch = mem;
+    b->scratch_cap = cap;
+    return TW_OK;
+}
+
+static inline int tw_scratch_add(tw_build *b, const uint8_t *p, size_t n)
+{
+    if (TW_UNLIKELY(b->scratch_cap - b->scratch_len < n) && tw_scratch_grow(b, n) != TW_OK) {
+        PyErr_NoMemory();
+        return TW_E_MEMORY;
+    }
+    if (n) memcpy(b->scratch + b->scratch_len, p, n);
+    b->scratch_len += n;
+    return TW_OK;
+}
+
+/* Large leftovers of one long key or cut string are not kept for the life of the parser. */
+static inline void tw_scratch_reset(tw_build *b)
+{
+    b->scratch_len = b->cont = 0;
+    b->lead = 0;
+    if (TW_UNLIKELY(b->scratch_cap > 4096)) {
+        PyMem_Free(b->scratch);
+        b->scratch = NULL;
+        b->scratch_cap = 0;
+    }
+}
+
+/* Where the value at hand stands: keys and indices down to it. */
+static PyObject *tw_build_path(const tw_build *b, const tw_json *j)
+{
+    uint32_t n = b->depth, i;
+    PyObject *path;
+    if (n > 0) {
+        /* The innermost container adds a step only if one of its values has begun or must come next. */
+        const tw_frame *top = &b->frames[n - 1];
+        int object = PyDict_CheckExact(top->container);
+        int due = object ? top->key != NULL
+                         : !(j->state == ST_JSON_NEED_VALUE_OR_END || j->state == ST_JSON_AFTER_VALUE);
+        if (!due) n--;
+    }
+    path = PyTuple_New((Py_ssize_t)n);
+    if (path == NULL) return NULL;
+    for (i = 0; i < n; i++) {
+        PyObject *step = b->frames[i].key != NULL ? Py_NewRef(b->frames[i].key) : PyLong_FromSsize_t(b->frames[i].count);
+        if (step == NULL) {
+            Py_DECREF(path);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(path, (Py_ssize_t)i, step);
+    }
+    return path;
+}
+
+/* A mark for the value at hand. Memory that is lacking here costs the mark, not the parse. */
+static TW_NOINLINE void tw_mark(tw_build *b, const tw_json *j, const char *name, uint64_t offset)
+{
+    PyObject *path, *entry;
+    if (b->marks != NULL && PyList_GET_SIZE(b->marks) >= TW_MARKS) {
+        b->more_marks++;
+        return;
+    }
+    if (b->marks == NULL && (b->marks = PyList_New(0)) == NULL) { PyErr_Clear(); return; }
+    path = tw_build_path(b, j);
+    entry = path == NULL ? NULL : Py_BuildValue("sKN", name, (unsigned long long)offset, path);
+    if (entry == NULL || PyList_Append(b->marks, entry) < 0) PyErr_Clear();
+    Py_XDECREF(entry);
+}
+
+/* -- slots ------------------------------------------------------------------------------------------------------------ */
+
+/* The value that stands in the slot of the open value, borrowed, or NULL. */
+static PyObject *tw_slot_get(const tw_build *b)
+{
+    const tw_frame *f;
+    if (b->depth == 0) return b->root;
+    f = &b->frames[b->depth - 1];
+    if (f->key != NULL) {
+        PyObject *v = PyDict_GetItemWithError(f->container, f->key);
+        if (v == NULL) PyErr_Clear();
+        return v;
+    }
+    return PyList_GET_SIZE(f->container) > 0 ? PyList_GET_ITEM(f->container, PyList_GET_SIZE(f->container) - 1) : NULL;
+}
+
+/* Show v in the slot; `old` is what was shown there so far, or NULL. */
+static int tw_slot_set(tw_build *b, PyObject *v, PyObject *old)
+{
+    tw_frame *f;
+    int r;
+    if (b->depth == 0) {
+        Py_XSETREF(b->root, Py_NewRef(v));
+        return TW_OK;
+    }
+    f = &b->frames[b->depth - 1];
+    if (f->key != NULL) r = PyDict_SetItem(f->container, f->key, v);
+    else if (old != NULL && tw_slot_get(b) == old) r = PyList_SetItem(f->container, PyList_GET_SIZE(f->container) - 1, Py_NewRef(v));
+    else r = PyList_Append(f->container, v);
+    return r < 0 ? TW_E_MEMORY : TW_OK;
+}
+
+/* A finished value, or a container that opens: steals v (which may be NULL after a failed allocation). */
+static inline int tw_put(tw_build *b, const tw_json *j, PyObject *v)
+{
+    tw_frame *f;
+    int r;
+    if (TW_UNLIKELY(v == NULL)) return TW_E_MEMORY;
+    if (TW_UNLIKELY(b->depth == 0)) {
+        Py_XSETREF(b->root, v);
+        return TW_OK;
+    }
+    f = &b->frames[b->depth - 1];
+    if (f->key != NULL) {
+        Py_ssize_t before = PyDict_GET_SIZE(f->container);
+        r = PyDict_SetItem(f->container, f->key, v);
+        if (TW_UNLIKELY(PyDict_GET_SIZE(f->container) == before) && r == 0) tw_mark(b, j, "duplicate_key", b->key_offset);
+    } else {
+        r = PyList_Append(f->container, v);
+    }
+    Py_DECREF(v);
+    return TW_UNLIKELY(r < 0) ? TW_E_MEMORY : TW_OK;
+}
+
+/* The value of the top frame's slot is finished. */
+static inline void tw_value_done(tw_build *b)
+{
+    if (b->depth > 0) {
+        tw_frame *f = &b->frames[b->depth - 1];
+        f->count++;
+        Py_CLEAR(f->key);
+    }
+}
+
+static TW_NOINLINE int tw_frames_grow(tw_build *b)
+{
+    uint32_t cap = b->frames_cap ? b->frames_cap * 2 : 4;
+    tw_frame *mem = (tw_frame *)PyMem_Realloc(b->frames, cap * sizeof *mem);
+    if (mem == NULL) {
+        PyErr_NoMemory();
+        return TW_E_MEMORY;
+    }
+    b->frames = mem;
+    b->frames_cap = cap;
+    return TW_OK;
+}
+
+static inline int tw_push(tw_build *b, const tw_json *j, PyObject *container, const tw_node *node)
+{
+    tw_frame *f;
+    int e;
+    if (container == NULL) return TW_E_MEMORY;
+    if (b->depth == b->frames_cap && tw_frames_grow(b) != TW_OK) {
+        Py_DECREF(container);
+        return TW_E_MEMORY;
+    }
+    e = tw_put(b, j, Py_NewRef(container));
+    if (e != TW_OK) {
+        Py_DECREF(container);
+        return e;
+    }
+    f = &b->frames[b->depth++];
+    f->container = container;
+    f->key = NULL;
+    f->count = 0;
+    f->node = node;
+    f->next = NULL;
+    return TW_OK;
+}
+
+static inline int tw_pop(tw_build *b)
+{
+    PyObject *container = b->frames[--b->depth].container;
+    Py_CLEAR(b->frames[b->depth].key);
+    Py_DECREF(container);
+    tw_value_done(b);
+    return TW_OK;
+}
+
+/* -- strings and keys ------------------------------------------------------------------------------------------------- */
+
+static inline PyObject *tw_key(tw_build *b, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+    PyObject **slot, *key;
+    uint32_t h;
+    size_t i;
+    if (lead != 0 || n > TW_KEY_BYTES || b->keys == NULL) return tw_str_from_utf8(p, n, lead, cont);
+    h = 2166136261u ^ (uint32_t)n; /* FNV-1a; a bad spread costs a miss, no more */
+    for (i = 0; i < n; i++) h = (h ^ p[i]) * 16777619u;
+    slot = &b->keys->slot[(h ^ h >> 15) % TW_KEYS];
+    key = *slot;
+    if (TW_LIKELY(key != NULL) && PyUnicode_GET_LENGTH(key) == (Py_ssize_t)n && memcmp(PyUnicode_DATA(key), p, n) == 0)
+        return Py_NewRef(key);
+    key = tw_str_from_utf8(p, n, 0, 0);
+    if (key == NULL || PyObject_Hash(key) == -1) {
+        Py_XDECREF(key);
+        return NULL;
+    }
+    Py_XSETREF(*slot, Py_NewRef(key));
+    return key;
+}
+
+static int tw_set_key(tw_build *b, const tw_json *j, PyObject *key)
+{
+    tw_frame *f = &b->frames[b->depth - 1];
+    if (key == NULL) return TW_E_MEMORY;
+    if (b->refuse_duplicates) {
+        int has = PyDict_Contains(f->container, key);
+        if (has != 0) {
+            Py_DECREF(key);
+            return has < 0 ? TW_E_MEMORY : TW_E_JSON_DUPLICATE_KEY;
+        }
+    }
+    Py_XSETREF(f->key, key);
+    b->key_offset = j->token_offset;
+    return TW_OK;
+}
+
+/* Append to the open string, in place where nobody else holds it. */
+static int tw_open_add(tw_build *b, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+    PyObject *old = b->open.o;
+#if TW_GROW_IN_PLACE
+    Py_UCS4 maxchar = tw_str_maxchar(lead);
+    Py_ssize_t chars = (Py_ssize_t)(n - cont);
+    int held = !b->exposed || tw_slot_get(b) == old;
+    if (TW_LIKELY(held && tw_str_fits(&b->open, chars, maxchar, 2))) {
+        tw_str_append(&b->open, p, n, lead, cont);
+        return TW_OK;
+    }
+    held = tw_slot_get(b) == old;
+    /* Out of its slot, the string has one reference and can be resized rather than copied. */
+    if (held && Py_REFCNT(old) == 2) {
+        if (tw_slot_set(b, Py_None, old) != TW_OK) return TW_E_MEMORY;
+        old = Py_None;
+    }
+    if (tw_str_renew(&b->open, chars, maxchar) < 0) {
+        PyObject *type, *value, *trace;
+        PyErr_Fetch(&type, &value, &trace);
+        tw_slot_set(b, b->open.o, old); /* shows what was good; its own failure changes nothing */
+        PyErr_Restore(type, value, trace);
+        return TW_E_MEMORY;
+    }
+    tw_str_append(&b->open, p, n, lead, cont);
+    return tw_slot_set(b, b->open.o, held ? old : NULL);
+#else
+    Py_XINCREF(old);
+    if (tw_str_concat(&b->open, p, n, lead, cont) < 0) { Py_XDECREF(old); return TW_E_MEMORY; }
+    {
+        int e = tw_slot_set(b, b->open.o, old);
+        Py_XDECREF(old);
+        return e;
+    }
+#endif
+}
+
+/* The chunk ended, or went wrong, inside a value string: show what there is of it. */
+static int tw_show_open(tw_build *b, const tw_json *j)
+{
+    int e;
+    if (!b->in_text || b->open.o != NULL) return TW_OK;
+    if (tw_str_renew(&b->open, (Py_ssize_t)(b->scratch_len - b->cont), tw_str_maxchar(b->lead)) < 0) return TW_E_MEMORY;
+#if TW_GROW_IN_PLACE
+    tw_str_append(&b->open, b->scratch, b->scratch_len, b->lead, b->cont);
+#else
+    tw_str_write(PyUnicode_DATA(b->open.o), PyUnicode_KIND(b->open.o), 0, b->scratch, b->scratch_len);
+#endif
+    e = tw_put(b, j, Py_NewRef(b->open.o));
+    if (e != TW_OK) tw_str_clear(&b->open);
+    else tw_scratch_reset(b);
+    return e;
+}
+
+/* The open string ended: put it in its final form. */
+static int tw_close_open(tw_build *b)
+{
+    PyObject *o = b->open.o;
+    int e = TW_OK;
+    if (tw_slot_get(b) != o) e = tw_slot_set(b, o, NULL);
+#if TW_GROW_IN_PLACE
+    if (e == TW_OK) {
+        Py_ssize_t n = PyUnicode_GET_LENGTH(o);
+        if (n <= 1) { /* the interpreter's own empty and one-character strings */
+            PyObject *own = PyUnicode_Substring(o, 0, n);
+            if (own == NULL) e = TW_E_MEMORY;
+            else {
+                if (own != o) e = tw_slot_set(b, own, o);
+                Py_DECREF(own);
+            }
+        } else if (b->open.room - n > n / 4 + TW_STR_SLACK && tw_str_writable(o, 2)) {
+            e = tw_slot_set(b, Py_None, o);
+            if (e == TW_OK) {
+                tw_str_set_length(o, n);
+                if (PyUnicode_Resize(&b->open.o, n + 1) < 0) PyErr_Clear(); /* as good untrimmed */
+                o = b->open.o;
+                tw_str_set_length(o, n);
+                e = tw_slot_set(b, o, Py_None);
+            }
+        }
+    }
+#endif
+    tw_str_clear(&b->open);
+    return e;
+}
+
+static PyObject *tw_number_object(const uint8_t *p, size_t n, int is_int, int *too_long)
+{
+    char small[64], *text = small, *stop;
+    PyObject *v;
+    *too_long = 0;
+    if (is_int) {
+        int64_t i;
+        if (tw_number_int64(p, n, &i)) return PyLong_FromLongLong(i);
+    } else {
+        double d;
+        if (tw_number_double(p, n, &d)) return PyFloat_FromDouble(d);
+    }
+    if (n >= sizeof small) {
+        text = (char *)PyMem_Malloc(n + 1);
+        if (text == NULL) return PyErr_NoMemory();
+    }
+    memcpy(text, p, n);
+    text[n] = 0;
+    if (is_int) {
+        v = PyLong_FromString(text, &stop, 10);
+        if (v == NULL && PyErr_ExceptionMatches(PyExc_ValueError)) { /* sys.set_int_max_str_digits() */
+            PyErr_Clear();
+            *too_long = 1;
+        }
+    } else {
+        double d = PyOS_string_to_double(text, &stop, NULL);
+        v = d == -1.0 && PyErr_Occurred() ? NULL : PyFloat_FromDouble(d);
+    }
+    if (text != small) PyMem_Free(text);
+    return v;
+}
+
+static inline int tw_utf8_encode(uint32_t c, uint8_t *out)
+{
+    if (c < 0x80) { out[0] = (uint8_t)c; return 1; }
+    if (c < 0x800) { out[0] = (uint8_t)(0xC0 | c >> 6); out[1] = (uint8_t)(0x80 | (c & 0x3F)); return 2; }
+    if (c < 0x10000) {
+        out[0] = (uint8_t)(0xE0 | c >> 12);
+        out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
+        out[2] = (uint8_t)(0x80 | (c & 0x3F));
+        return 3;
+    }
+    out[0] = (uint8_t)(0xF0 | c >> 18);
+    out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3F));
+    out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
+    out[3] = (uint8_t)(0x80 | (c & 0x3F));
+    return 4;
+}
+
+static inline PyObject *tw_literal_object(int which)
+{
+    switch (which) {
+    case TW_LIT_NULL: return Py_NewRef(Py_None);
+    case TW_LIT_FALSE: return Py_NewRef(Py_False);
+    case TW_LIT_TRUE: return Py_NewRef(Py_True);
+    case TW_LIT_NAN: return PyFloat_FromDouble(Py_NAN);
+    case TW_LIT_INF: return PyFloat_FromDouble(Py_HUGE_VAL);
+    default: return PyFloat_FromDouble(-Py_HUGE_VAL);
+    }
+}
+
+/* -- the builder's sink ----------------------------------------------------------------------------------------------- */
+
+static inline int tw_b_object_start(tw_build *b, tw_json *j) { return tw_push(b, j, PyDict_New(), NULL); }
+static inline int tw_b_array_start(tw_build *b, tw_json *j) { return tw_push(b, j, PyList_New(0), NULL); }
+static inline int tw_b_object_end(tw_build *b, tw_json *j) { (void)j; return tw_pop(b); }
+static inline int tw_b_array_end(tw_build *b, tw_json *j) { (void)j; return tw_pop(b); }
+
+static inline int tw_b_string(tw_build *b, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+    int e;
+    if (j->in_key) return tw_set_key(b, j, tw_key(b, p, n, lead, cont));
+    e = tw_put(b, j, tw_str_from_utf8(p, n, lead, cont));
+    if (TW_LIKELY(e == TW_OK)) tw_value_done(b);
+    return e;
+}
+
+static inline int tw_b_text_start(tw_build *b, tw_json *j)
+{
+    b->scratch_len = b->cont = 0;
+    b->lead = 0;
+    b->in_text = !j->in_key;
+    return TW_OK;
+}
+
+static inline int tw_b_text(tw_build *b, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+    (void)j;
+    if (b->open.o != NULL) return tw_open_add(b, p, n, lead, cont);
+    if (lead > b->lead) b->lead = lead;
+    b->cont += cont;
+    return tw_scratch_add(b, p, n);
+}
+
+static inline int tw_b_code(tw_build *b, tw_json *j, uint32_t c)
+{
+    uint8_t utf8[4];
+    int n = tw_utf8_encode(c, utf8);
+    return tw_b_text(b, j, utf8, (size_t)n, n > 1 ? utf8[0] : 0, (size_t)n - 1);
+}
+
+static inline int tw_b_text_end(tw_build *b, tw_json *j)
+{
+    int e;
+    if (j->in_key) {
+        PyObject *key = tw_key(b, b->scratch, b->scratch_len, b->lead, b->cont);
+        tw_scratch_reset(b);
+        return tw_set_key(b, j, key);
+    }
+    if (b->open.o != NULL) {
+        e = tw_close_open(b);
+    } else {
+        e = tw_put(b, j, tw_str_from_utf8(b->scratch, b->scratch_len, b->lead, b->cont));
+        tw_scratch_reset(b);
+    }
+    b->in_text = 0;
+    if (e == TW_OK) tw_value_done(b);
+    return e;
+}
+
+static inline int tw_b_number_part(tw_build *b, tw_json *j, const uint8_t *p, size_t n)
+{
+    if (!j->number_parts) b->scratch_len = 0;
+    return tw_scratch_add(b, p, n);
+}
+
+/* The number's text as one piece: what was kept of it, then [*p, *p + *n). */
+static inline int tw_number_join(tw_build *b, tw_json *j, const uint8_t **p, size_t *n)
+{
+    int e;
+    if (TW_LIKELY(!j->number_parts)) return TW_OK;
+    e = tw_scratch_add(b, *p, *n);
+    *p = b->scratch;
+    *n = b->scratch_len;
+    return e;
+}
+
+static inline int tw_b_number(tw_build *b, tw_json *j, const uint8_t *p, size_t n, int is_int)
+{
+    int too_long;
+    int e = tw_number_join(b, j, &p, &n);
+    PyObject *v;
+    if (e != TW_OK) return e;
+    v = tw_number_object(p, n, is_int, &too_long);
+    if (j->number_parts) tw_scratch_reset(b);
+    if (too_long) return TW_E_JSON_NUMBER_TOO_LONG;
+    e = tw_put(b, j, v);
+    if (TW_LIKELY(e == TW_OK)) tw_value_done(b);
+    return e;
+}
+
+static inline int tw_b_literal(tw_build *b, tw_json *j, int which)
+{
+    int e;
+    if (TW_UNLIKELY(which >= TW_LIT_NAN)) tw_mark(b, j, "nan", j->token_offset);
+    e = tw_put(b, j, tw_literal_object(which));
+    if (e == TW_OK) tw_value_done(b);
+    return e;
+}
+
+static inline void tw_b_lone_surrogate(tw_build *b, tw_json *j, uint64_t offset) { tw_mark(b, j, "lone_surrogate", offset); }
+static inline void tw_b_control_character(tw_build *b, tw_json *j, uint64_t offset) { tw_mark(b, j, "control_character", offset); }
+
+#define TW_JSON_RUN tw_build_run
+#define TW_SINK_T tw_build
+#define TW_SINK(name) tw_b_##name
+#include "_core/tw_json.h"
+
+/* -- snapshots -------------------------------------------------------------------------------------------------------- */
+
+static PyObject *tw_copy_container(PyObject *c)
+{
+    return PyDict_CheckExact(c) ? PyDict_Copy(c) : PyList_GetSlice(c, 0, PyList_GET_SIZE(c));
+}
+
+/* Put `fresh` where `old` stands in `container` (a key's slot, or the last element). 1: done, 0: it is not there, -1: error. */
+static int tw_swap_child(PyObject *container, PyObject *key, PyObject *old, PyObject *fresh)
+{
+    if (key != NULL) {
+        PyObject *v = PyDict_GetItemWithError(container, key);
+        if (v == old) return PyDict_SetItem(container, key, fresh) < 0 ? -1 : 1;
+        return v == NULL && PyErr_Occurred() ? -1 : 0;
+    }
+    if (PyList_GET_SIZE(container) > 0 && PyList_GET_ITEM(container, PyList_GET_SIZE(container) - 1) == old)
+        return PyList_SetItem(container, PyList_GET_SIZE(container) - 1, Py_NewRef(fresh)) < 0 ? -1 : 1;
+    return 0;
+}
+
+/* A value that later feeds never change: the open containers are copied, what is finished is shared.
+ *
+ * A wide open container is not copied but lent: the snapshot gets the live one, and the next feed looks whether somebody
+ * still holds it. If so the parser goes on with a copy, once; if the snapshot was dropped, nothing was copied at all.
+ * That is only possible while the live value itself was not handed out. */
+static PyObject *tw_build_snapshot(tw_build *b)
+{
+    PyObject *snapshot = NULL, *parent = NULL;
+    uint32_t i;
+    if (b->root == NULL) return NULL;
+    if (b->depth == 0) return Py_NewRef(b->root);
+    for (i = 0; i < b->depth; i++) {
+        PyObject *live = b->frames[i].container, *copy;
+        Py_ssize_t width = PyDict_CheckExact(live) ? PyDict_GET_SIZE(live) : PyList_GET_SIZE(live);
+        int lend = TW_GROW_IN_PLACE && !b->exposed && width > TW_COPY_WIDTH;
+        if (lend) {
+            if (i < b->lent) b->lent = i;
+            if (snapshot == NULL) snapshot = Py_NewRef(live);
+            break; /* its parent's copy shows it already */
+        }
+        copy = tw_copy_container(live);
+        if (copy == NULL) goto failed;
+        if (snapshot == NULL) {
+            snapshot = copy;
+        } else {
+            int r = tw_swap_child(parent, b->frames[i - 1].key, live, copy);
+            Py_DECREF(copy);
+            if (r < 0) goto failed;
+            if (r == 0) break; /* the caller took it out of the live value: nothing below it shows */
+        }
+        parent = copy;
+    }
+    return snapshot;
+failed:
+    Py_XDECREF(snapshot);
+    return NULL;
+}
+
+/* Before anything changes: take back what was lent, or go on with a copy of what is still held. */
+static TW_NOINLINE int tw_build_take_back(tw_build *b)
+{
+    uint32_t i = b->lent;
+    b->lent = TW_NOT_LENT;
+    for (; i < b->depth; i++) {
+        PyObject *live = b->frames[i].container, *copy;
+        if (Py_REFCNT(live) <= 2) continue;
+        copy = tw_copy_container(live);
+        if (copy == NULL) return -1;
+        if (i == 0) Py_SETREF(b->root, Py_NewRef(copy));
+        else if (tw_swap_child(b->frames[i - 1].container, b->frames[i - 1].key, live, copy) < 0) {
+            Py_DECREF(copy);
+            return -1;
+        }
+        b->frames[i].container = copy;
+        Py_DECREF(live);
+    }
+    return 0;
+}
+
+/* -- the projection's sink -------------------------------------------------------------------------------------------- */
+
+/* Is the value that begins now wanted? Then *node says what of it. */
+static inline int tw_p_wanted(const tw_build *b, const tw_node **node)
+{
+    const tw_frame *f;
+    if (b->skip) return 0;
+    if (b->depth == 0) { *node = b->node; return 1; }
+    f = &b->frames[b->depth - 1];
+    if (f->key != NULL) { *node = f->next; return 1; }
+    if (PyDict_CheckExact(f->container)) return 0;
+    *node = f->node; /* what is wanted of an array is wanted of each element */
+    return 1;
+}
+
+static inline int tw_p_object_start(tw_build *b, tw_json *j)
+{
+    const tw_node *node;
+    if (!tw_p_wanted(b, &node)) { b->skip++; return TW_OK; }
+    return tw_push(b, j, PyDict_New(), node);
+}
+
+static inline int tw_p_array_start(tw_build *b, tw_json *j)
+{
+    const tw_node *node;
+    if (!tw_p_wanted(b, &node)) { b->skip++; return TW_OK; }
+    return tw_push(b, j, PyList_New(0), node);
+}
+
+static inline int tw_p_end(tw_build *b, tw_json *j)
+{
+    (void)j;
+    if (b->skip) { b->skip--; return TW_OK; }
+    return tw_pop(b);
+}
+#define tw_p_object_end tw_p_end
+#define tw_p_array_end tw_p_end
+
+static int tw_p_key(tw_build *b, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+    tw_frame *f = &b->frames[b->depth - 1];
+    const tw_node *node = f->node;
+    uint32_t i;
+    if (node == NULL) {
+        f->next = NULL;
+        return tw_set_key(b, j, tw_key(b, p, n, lead, cont));
+    }
+    for (i = 0; i < node->n; i++) {
+        const tw_field *field = &node->fields[i];
+        if (field->len == n && memcmp(field->name, p, n) == 0) {
+            Py_XSETREF(f->key, Py_NewRef(field->key));
+            f->next = field->child;
+            b->key_offset = j->token_offset;
+            return TW_OK;
+        }
+    }
+    Py_CLEAR(f->key);
+    return TW_OK;
+}
+
+static inline int tw_p_string(tw_build *b, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+    const tw_node *node;
+    if (b->skip) return TW_OK;
+    if (j->in_key) return tw_p_key(b, j, p, n, lead, cont);
+    if (!tw_p_wanted(b, &node)) return TW_OK;
+    return tw_b_string(b, j, p, n, lead, cont);
+}
+
+static inline int tw_p_text_start(tw_build *b, tw_json *j)
+{
+    const tw_node *node;
+    b->scratch_len = b->cont = 0;
+    b->lead = 0;
+    b->ignore = b->skip || (!j->in_key && !tw_p_wanted(b, &node));
+    return TW_OK;
+}
+
+static inline int tw_p_text(tw_build *b, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+    return b->ignore ? TW_OK : tw_b_text(b, j, p, n, lead, cont);
+}
+
+static inline int tw_p_code(tw_build *b, tw_json *j, uint32_t c) { return b->ignore ? TW_OK : tw_b_code(b, j, c); }
+
+static inline int tw_p_text_end(tw_build *b, tw_json *j)
+{
+    if (b->ignore) return TW_OK;
+    if (j->in_key) return tw_p_key(b, j, b->scratch, b->scratch_len, b->lead, b->cont);
+    return tw_b_text_end(b, j);
+}
+
+static inline int tw_p_number_part(tw_build *b, tw_json *j, const uint8_t *p, size_t n)
+{
+    const tw_node *node;
+    return tw_p_wanted(b, &node) ? tw_b_number_part(b, j, p, n) : TW_OK;
+}
+
+static inline int tw_p_number(tw_build *b, tw_json *j, const uint8_t *p, size_t n, int is_int)
+{
+    const tw_node *node;
+    return tw_p_wanted(b, &node) ? tw_b_number(b, j, p, n, is_int) : TW_OK;
+}
+
+static inline int tw_p_literal(tw_build *b, tw_json *j, int which)
+{
+    const tw_node *node;
+    return tw_p_wanted(b, &node) ? tw_b_literal(b, j, which) : TW_OK;
+}
+
+static inline void tw_p_lone_surrogate(tw_build *b, tw_json *j, uint64_t offset) { (void)b; (void)j; (void)offset; }
+static inline void tw_p_control_character(tw_build *b, tw_json *j, uint64_t offset) { (void)b; (void)j; (void)offset; }
+
+#define TW_JSON_RUN tw_project_run
+#define TW_SINK_T tw_build
+#define TW_SINK(name) tw_p_##name
+#include "_core/tw_json.h"
+
+/* -- a trial run ------------------------------------------------------------------------------------------------------ */
+
+/* Would this text be an error behind what was read so far? Runs a copy of the machine with a sink that keeps nothing. */
+typedef struct tw_null { int unused; } tw_null;
+#define TW_NULL2(name) static inline int tw_n_##name(tw_null *s, tw_json *j) { (void)s; (void)j; return TW_OK; }
+TW_NULL2(object_start)
+TW_NULL2(array_start)
+TW_NULL2(object_end)
+TW_NULL2(array_end)
+TW_NULL2(text_start)
+TW_NULL2(text_end)
+#undef TW_NULL2
+static inline int tw_n_string(tw_null *s, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+    (void)s; (void)j; (void)p; (void)n; (void)lead; (void)cont;
+    return TW_OK;
+}
+#define tw_n_text tw_n_string
+static inline int tw_n_code(tw_null *s, tw_json *j, uint32_t c) { (void)s; (void)j; (void)c; return TW_OK; }
+static inline int tw_n_number_part(tw_null *s, tw_json *j, const uint8_t *p, size_t n) { (void)s; (void)j; (void)p; (void)n; return TW_OK; }
+static inline int tw_n_number(tw_null *s, tw_json *j, const uint8_t *p, size_t n, int is_int)
+{
+    (void)s; (void)j; (void)p; (void)n; (void)is_int;
+    return TW_OK;
+}
+static inline int tw_n_literal(tw_null *s, tw_json *j, int which) { (void)s; (void)j; (void)which; return TW_OK; }
+static inline void tw_n_lone_surrogate(tw_null *s, tw_json *j, uint64_t offset) { (void)s; (void)j; (void)offset; }
+#define tw_n_control_character tw_n_lone_surrogate
+
+#define TW_JSON_RUN tw_null_run
+#define TW_SINK_T tw_null
+#define TW_SINK(name) tw_n_##name
+#include "_core/tw_json.h"
+
+static int tw_json_rejects(const tw_json *j, const uint8_t *p, size_t n)
+{
+    tw_json trial = *j;
+    tw_null sink = {0};
+    const uint8_t *end = p + n;
+    size_t stack = tw_json_stack_bytes(j->max_depth);
+    uint8_t *copy = (uint8_t *)PyMem_Malloc(stack);
+    if (copy == NULL) {
+        PyErr_NoMemory();
+        return -1;
+    }
+    memcpy(copy, j->stack, stack);
+    trial.stack = copy;
+    if (trial.state != ST_JSON_DONE) p = tw_null_run(&trial, &sink, p, end);
+    PyMem_Free(copy);
+    if (trial.state == ST_JSON_DONE)
+        while (p < end && tw_json_is_space(*p)) p++;
+    return trial.state == ST_JSON_ERROR || p < end;
+}
+
+#endif

@@ -1,0 +1,202 @@
+/* Strings that grow in place: what makes an open JSON string cost its delta and not its length.
+ *
+ * A growing string is an ordinary compact str that was allocated larger than its length says. While nobody but the owner
+ * (and the one container slot that shows it) holds a reference, text is appended behind its end and the length moved;
+ * as soon as anybody else holds one, the next append copies. What callers were given therefore never changes.
+ *
+ * Moving the length touches members of PyASCIIObject that are not part of CPython's stable interface, so it is done only
+ * for CPython 3.11 to 3.14 with the GIL; everywhere else the string is copied into a new one, in the same doubling steps
+ * where that helps, with public functions only.
+ */
+#ifndef TW_PYSTR_H
+#define TW_PYSTR_H
+
+#include <Python.h>
+#include "_core/tw_common.h"
+
+#if !defined(TW_NO_GROW_IN_PLACE) && !defined(Py_GIL_DISABLED) && !defined(PYPY_VERSION) && !defined(Py_LIMITED_API) && \
+    PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030F0000
+#define TW_GROW_IN_PLACE 1
+#else
+#define TW_GROW_IN_PLACE 0
+#endif
+
+/* Room below which a growing string is not worth trimming. */
+#define TW_STR_SLACK 64
+
+static inline Py_UCS4 tw_str_maxchar(uint8_t lead)
+{
+    if (lead == 0) return 0x7F;
+    if (lead <= 0xC3) return 0xFF;
+    return lead < 0xF0 ? 0xFFFF : 0x10FFFF;
+}
+
+/* Decode n bytes of checked UTF-8 (surrogates as three bytes allowed) behind `at`, in a string of the given kind. */
+static void tw_str_write(void *data, int kind, Py_ssize_t at, const uint8_t *p, size_t n)
+{
+    const uint8_t *end = p + n;
+    if (kind == PyUnicode_1BYTE_KIND) {
+        Py_UCS1 *out = (Py_UCS1 *)data + at;
+        while (p < end) {
+            uint8_t c = *p++;
+            if (c >= 0x80) c = (uint8_t)((c & 0x1F) << 6 | (*p++ & 0x3F));
+            *out++ = c;
+        }
+    } else if (kind == PyUnicode_2BYTE_KIND) {
+        Py_UCS2 *out = (Py_UCS2 *)data + at;
+        while (p < end) {
+            uint8_t c = *p;
+            if (c < 0x80) { *out++ = c; p++; }
+            else if (c < 0xE0) { *out++ = (Py_UCS2)((c & 0x1F) << 6 | (p[1] & 0x3F)); p += 2; }
+            else { *out++ = (Py_UCS2)((c & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F)); p += 3; }
+        }
+    } else {
+        Py_UCS4 *out = (Py_UCS4 *)data + at;
+        while (p < end) {
+            uint8_t c = *p;
+            if (c < 0x80) { *out++ = c; p++; }
+            else if (c < 0xE0) { *out++ = (Py_UCS4)((c & 0x1F) << 6 | (p[1] & 0x3F)); p += 2; }
+            else if (c < 0xF0) { *out++ = (Py_UCS4)((c & 0x0F) << 12 | (p[1] & 0x3F) << 6 | (p[2] & 0x3F)); p += 3; }
+            else { *out++ = (Py_UCS4)((c & 0x07) << 18 | (p[1] & 0x3F) << 12 | (p[2] & 0x3F) << 6 | (p[3] & 0x3F)); p += 4; }
+        }
+    }
+}
+
+/* A str of checked UTF-8. `lead` and `cont` as in tw_json.h. */
+static PyObject *tw_str_from_utf8(const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+    PyObject *o = PyUnicode_New((Py_ssize_t)(n - cont), tw_str_maxchar(lead));
+    if (o == NULL || n == 0) return o;
+    if (n == 1) { /* the interpreter's own one-character strings */
+        Py_DECREF(o);
+        return PyUnicode_FromOrdinal(p[0]);
+    }
+    if (lead == 0) memcpy(PyUnicode_DATA(o), p, n);
+    else tw_str_write(PyUnicode_DATA(o), PyUnicode_KIND(o), 0, p, n);
+    return o;
+}
+
+typedef struct tw_str {
+    PyObject *o;     /* owned, or NULL */
+    Py_ssize_t room; /* characters that o has memory for */
+} tw_str;
+
+static inline Py_ssize_t tw_str_length(const tw_str *g) { return g->o == NULL ? 0 : PyUnicode_GET_LENGTH(g->o); }
+
+static inline void tw_str_clear(tw_str *g)
+{
+    Py_CLEAR(g->o);
+    g->room = 0;
+}
+
+#if TW_GROW_IN_PLACE
+static inline void tw_str_set_length(PyObject *o, Py_ssize_t n)
+{
+    PyASCIIObject *a = (PyASCIIObject *)o;
+    a->length = n;
+    a->hash = -1;
+#if PY_VERSION_HEX < 0x030C0000
+    /* In 3.11 a string of four-byte characters is its own wchar_t form. */
+    if (!PyUnicode_IS_ASCII(o) && a->wstr != NULL) ((PyCompactUnicodeObject *)o)->wstr_length = n;
+#endif
+    switch (PyUnicode_KIND(o)) {
+    case PyUnicode_1BYTE_KIND: ((Py_UCS1 *)PyUnicode_DATA(o))[n] = 0; break;
+    case PyUnicode_2BYTE_KIND: ((Py_UCS2 *)PyUnicode_DATA(o))[n] = 0; break;
+    default: ((Py_UCS4 *)PyUnicode_DATA(o))[n] = 0;
+    }
+}
+
+/* May the string be written to? `refs` references are known; a cached UTF-8 form or wchar_t form would go stale. */
+static inline int tw_str_writable(PyObject *o, Py_ssize_t refs)
+{
+    if (Py_REFCNT(o) != refs || PyUnicode_CHECK_INTERNED(o)) return 0;
+    if (!PyUnicode_IS_ASCII(o) && ((PyCompactUnicodeObject *)o)->utf8 != NULL) return 0;
+#if PY_VERSION_HEX < 0x030C0000
+    if (((PyASCIIObject *)o)->wstr != NULL && (void *)((PyASCIIObject *)o)->wstr != PyUnicode_DATA(o)) return 0;
+#endif
+    return 1;
+}
+#endif
+
+/* Can n more characters of this width be appended without a new object? `refs`: references the caller knows of. */
+static inline int tw_str_fits(const tw_str *g, Py_ssize_t n, Py_UCS4 maxchar, Py_ssize_t refs)
+{
+#if TW_GROW_IN_PLACE
+    return g->o != NULL && g->room - PyUnicode_GET_LENGTH(g->o) >= n && maxchar <= PyUnicode_MAX_CHAR_VALUE(g->o) &&
+           tw_str_writable(g->o, refs);
+#else
+    (void)g; (void)n; (void)maxchar; (void)refs;
+    return 0;
+#endif
+}
+
+/* Append to a string for which tw_str_fits() holds. */
+static inline void tw_str_append(tw_str *g, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+#if TW_GROW_IN_PLACE
+    Py_ssize_t at = PyUnicode_GET_LENGTH(g->o);
+    int kind = PyUnicode_KIND(g->o);
+    if (lead == 0 && kind == PyUnicode_1BYTE_KIND) memcpy((Py_UCS1 *)PyUnicode_DATA(g->o) + at, p, n);
+    else tw_str_write(PyUnicode_DATA(g->o), kind, at, p, n);
+    tw_str_set_length(g->o, at + (Py_ssize_t)(n - cont));
+#else
+    (void)g; (void)p; (void)n; (void)lead; (void)cont;
+#endif
+}
+
+/* A new string: the old text with room for n more characters. Returns 0, or -1 with an exception. The old object is given
+ * back. If `refs` is 1 and nobody else holds the old one it is resized, which for long strings costs no copy. */
+static int tw_str_renew(tw_str *g, Py_ssize_t n, Py_UCS4 maxchar)
+{
+    Py_ssize_t length = tw_str_length(g), room;
+    PyObject *o;
+    if (g->o != NULL) {
+        Py_UCS4 have = PyUnicode_MAX_CHAR_VALUE(g->o);
+        if (have > maxchar) maxchar = have;
+    }
+#if TW_GROW_IN_PLACE
+    if (length > PY_SSIZE_T_MAX / 2 - n - TW_STR_SLACK) { PyErr_NoMemory(); return -1; }
+    room = length + n;
+    room = room < 2048 ? room * 2 + 16 : room + room / 2; /* doubling, more slowly where it is much */
+    if (g->o != NULL && maxchar == PyUnicode_MAX_CHAR_VALUE(g->o) && g->room > 0 && tw_str_writable(g->o, 1)) {
+        tw_str_set_length(g->o, length);
+        o = g->o;
+        g->o = NULL;
+        if (PyUnicode_Resize(&o, room) < 0) {
+            g->o = o;
+            return -1;
+        }
+        g->o = o;
+        tw_str_set_length(o, length);
+        g->room = room;
+        return 0;
+    }
+#else
+    room = length + n;
+#endif
+    o = PyUnicode_New(room, maxchar);
+    if (o == NULL) return -1;
+    if (length > 0 && PyUnicode_CopyCharacters(o, 0, g->o, 0, length) < 0) {
+        Py_DECREF(o);
+        return -1;
+    }
+    Py_XSETREF(g->o, o);
+    g->room = room;
+#if TW_GROW_IN_PLACE
+    tw_str_set_length(o, length);
+#endif
+    return 0;
+}
+
+#if !TW_GROW_IN_PLACE
+/* The public way: a new string of the old text and the new. */
+static int tw_str_concat(tw_str *g, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+    Py_ssize_t at = tw_str_length(g);
+    if (tw_str_renew(g, (Py_ssize_t)(n - cont), tw_str_maxchar(lead)) < 0) return -1;
+    tw_str_write(PyUnicode_DATA(g->o), PyUnicode_KIND(g->o), at, p, n);
+    return 0;
+}
+#endif
+
+#endif

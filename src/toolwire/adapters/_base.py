@@ -1,0 +1,267 @@
+"""What every adapter builds on: the record of a turn, and the adapter's own face.
+
+An adapter is thin. It declares the members of its provider's payloads that it reads (``PROJECTION``), and maps each payload
+to calls on ``TurnRecord``. It never decides whether tools may run: it reports the provider's words, the record keeps the
+most restrictive one, ``turn`` decides about the end, the gate about the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from .._json import ArgumentBuffer
+from ..errors import LimitExceeded, MalformedFrame, ProviderError
+from ..events import ArgumentsDelta, CallEnd, CallStart, Channel, Event, Outcome, TextDelta, ToolCall, UnknownFrame, UsageUpdate
+from ..marks import Mark
+
+if TYPE_CHECKING:
+    from .._framing import Frame
+    from ..limits import Limits
+
+Profile = Literal["default", "strict", "tolerant"]
+
+_ORDER = {outcome: rank for rank, outcome in enumerate(Outcome)}
+
+
+class TurnRecord:
+    """What a turn has gathered. Adapters write it, ``Turn`` reads it.
+
+    Attributes:
+        events: events of the frame at hand; ``Turn`` takes them out.
+        calls: every call, in order of first sight.
+        outcome, reason: the most restrictive finish reason so far, and the provider's word for it.
+        terminal: the provider's own terminal marker was seen (each adapter's docstring says which).
+        error: the provider's error, sticky.
+        offset: byte offset of the frame at hand, for errors.
+    """
+
+    def __init__(self, limits: Limits, profile: Profile) -> None:
+        self.limits = limits
+        self.profile = profile
+        self.events: list[Event] = []
+        self.calls: list[ToolCall] = []
+        self.outcome: Outcome | None = None
+        self.reason: str | None = None
+        self.terminal = False
+        self.error: ProviderError | None = None
+        self.usage: dict[str, Any] | None = None
+        self.response_id: str | None = None
+        self.offset = 0
+        self.resume_point: Any = None
+        self.progress = 0  # characters of text and argument text so far; what progress_timeout watches
+        self._texts: dict[tuple[int, str], ArgumentBuffer] = {}
+        self._marks: dict[str, Mark] = {}
+        self._text_chars = 0
+
+    # -- text ---------------------------------------------------------------------------------------------------------
+
+    def text(self, text: str, channel: Channel = "text", choice: int = 0) -> None:
+        """``text`` arrived on ``channel``. Empty text is nothing. Half a surrogate pair at the end waits for the rest."""
+        if not text:
+            return
+        self._text_chars += len(text)
+        self.progress += len(text)
+        if self._text_chars > self.limits.max_text_chars:
+            raise LimitExceeded(
+                f"more than {self.limits.max_text_chars} characters of text",
+                code="turn.too_much_text",
+                limit="max_text_chars",
+                value=self.limits.max_text_chars,
+                option="Limits(max_text_chars=...)",
+                offset=self.offset,
+            )
+        buffer = self._texts.get((choice, channel))
+        if buffer is None:
+            buffer = self._texts[choice, channel] = ArgumentBuffer(max_chars=self.limits.max_text_chars, json=False)
+        shown = buffer.append(text)
+        if shown:
+            self.events.append(TextDelta(shown, channel, choice))
+
+    def text_so_far(self, channel: Channel = "text", choice: int = 0) -> str:
+        """The text of one channel so far."""
+        buffer = self._texts.get((choice, channel))
+        return "" if buffer is None else buffer.text
+
+    # -- calls --------------------------------------------------------------------------------------------------------
+
+    def start(
+        self,
+        *,
+        id: str | None = None,
+        name: str | None = None,
+        kind: Literal["json", "text"] = "json",
+        runs_on: Literal["client", "provider"] = "client",
+        choice: int = 0,
+        extra: Mapping[str, Any] | None = None,
+    ) -> ToolCall:
+        """A call seen for the first time. Announced at once if it has a name, else when the name comes (``named``)."""
+        if len(self.calls) >= self.limits.max_calls:
+            raise LimitExceeded(
+                f"more than {self.limits.max_calls} calls in one turn",
+                code="turn.too_many_calls",
+                limit="max_calls",
+                value=self.limits.max_calls,
+                option="Limits(max_calls=...)",
+                offset=self.offset,
+            )
+        call = ToolCall(f"{choice}.{len(self.calls)}", id=id or None, name=None, kind=kind, runs_on=runs_on, choice=choice, limits=self.limits)
+        if extra:
+            call.extra.update(extra)
+        self.calls.append(call)
+        if name:
+            self.named(call, name)
+        return call
+
+    def named(self, call: ToolCall, name: str) -> None:
+        """The call's name came: announce it, and hand out the argument text that waited for it."""
+        if call.name is None:
+            call.name = name
+        self.announce(call)
+
+    def announce(self, call: ToolCall) -> None:
+        """Hand out ``CallStart`` (once), then what waited."""
+        if not call._announced:
+            call._announced = True
+            self.events.append(CallStart(call))
+            if call._held:
+                self.events.append(ArgumentsDelta(call, "".join(call._held)))
+                call._held = []
+
+    def arguments(self, call: ToolCall, text: str) -> None:
+        """``text`` was added to the call's argument text. Empty text is nothing."""
+        if not text:
+            return
+        self.progress += len(text)
+        try:
+            shown = call._buffer.append(text)
+        except LimitExceeded as error:
+            error.call, error.offset = call.key, self.offset
+            raise
+        if not shown:
+            return
+        if call._announced:
+            self.events.append(ArgumentsDelta(call, shown))
+        else:
+            call._held.append(shown)
+
+    def whole(self, call: ToolCall, text: str) -> None:
+        """The whole argument text of a call, from a source that repeats or replaces the deltas (a final text, a whole
+        object as compact JSON). What it adds comes out as one more delta; a disagreement is ``args_conflict``."""
+        so_far = call.text
+        if text == so_far:
+            return
+        if text.startswith(so_far):
+            if so_far:
+                self.mark_call(call, "args_final_only")
+            self.arguments(call, text[len(so_far) :])
+        else:
+            self.doubt(call, "args_conflict", "the final text differs from the deltas")
+
+    def end(self, call: ToolCall) -> None:
+        """The provider closed the call's block (or item, or step). Not a permission."""
+        if not call.closed:
+            call.closed = True
+            self.announce(call)
+            self.events.append(CallEnd(call))
+
+    def doubt(self, call: ToolCall, reason: str, detail: str) -> None:
+        """A reason why this call can not be trusted; the first detail of each reason stays."""
+        call.doubts.setdefault(reason, detail)
+
+    # -- the turn -----------------------------------------------------------------------------------------------------
+
+    def finish_reason(self, word: str, outcome: Outcome) -> None:
+        """A finish reason, in the provider's word. Of several the most restrictive counts."""
+        if self.outcome is None:
+            self.outcome, self.reason = outcome, word
+            return
+        if word != self.reason:
+            self.mark("several_finish_reasons", detail=f"{self.reason}, {word}")
+        if _ORDER[outcome] < _ORDER[self.outcome]:
+            self.outcome, self.reason = outcome, word
+
+    def set_usage(self, usage: Any) -> None:
+        """Usage figures: running totals, so each replaces the last (members that are missing stay)."""
+        if isinstance(usage, dict) and usage:
+            self.usage = {**(self.usage or {}), **usage}
+            self.events.append(UsageUpdate(self.usage))
+
+    def fail(self, raw: Any, *, type: str | None = None, code: Any = None, message: str | None = None) -> None:
+        """The provider reported an error. Sticky: the first one stays."""
+        if self.error is None:
+            if message is None:
+                message = raw if isinstance(raw, str) else str(raw)
+            self.error = ProviderError(message, type=type, code=None if code is None else str(code), raw=raw, offset=self.offset)
+
+    def unknown(self, frame: Frame, what: str) -> None:
+        """An event, delta type or block that this adapter does not know. Reported, never fatal."""
+        self.mark("unknown_events", detail=what)
+        self.events.append(UnknownFrame(frame))
+
+    def protocol_error(self, message: str) -> MalformedFrame:
+        """The error to raise for frames in an order that the protocol does not allow."""
+        return MalformedFrame(message, code="frame.protocol", offset=self.offset)
+
+    def mark(self, name: str, *, detail: str = "") -> None:
+        """Mark the turn. The same mark again only counts up."""
+        _add_mark(self._marks, name, self.offset, detail)
+
+    def mark_call(self, call: ToolCall, name: str, *, detail: str = "") -> None:
+        """Mark one call."""
+        _add_mark(call._mark_list, name, self.offset, detail)
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        text_marks = [m for b in self._texts.values() for m in b.marks]
+        return (*self._marks.values(), *text_marks)
+
+    def texts(self) -> dict[tuple[int, str], str]:
+        return {key: buffer.text for key, buffer in self._texts.items()}
+
+
+def _add_mark(marks: dict[str, Mark], name: str, offset: int, detail: str) -> None:
+    mark = marks.get(name)
+    if mark is None:
+        marks[name] = Mark(name, offset, detail=detail)
+    else:
+        mark.count += 1
+
+
+class Adapter:
+    """One wire protocol. Subclasses are stateful: one instance a turn."""
+
+    #: The name users give to ``Turn``.
+    PROVIDER: ClassVar[str]
+    #: Default framing: "sse", "ndjson", "json-array".
+    FRAMING: ClassVar[str] = "sse"
+    #: The members that the adapter reads, as nested dicts; True takes the whole value. Lists are walked through: a spec
+    #: stands for each element. Scalars where the spec expects a container come out as they are.
+    PROJECTION: ClassVar[Mapping[str, Any]]
+    #: Tools may run on a plain STOP (providers without a tool reason, or where a plain stop beside calls is normal).
+    RUNS_ON_STOP: ClassVar[bool] = False
+    #: A call whose block was never closed is ``args_incomplete`` at the end.
+    CLOSES_CALLS: ClassVar[bool] = True
+    #: A cut raises ``TurnTruncated`` by default instead of returning.
+    RAISES_ON_CUT: ClassVar[bool] = False
+
+    def __init__(self, record: TurnRecord) -> None:
+        self.record = record
+
+    def handle(self, payload: dict[str, Any], frame: Frame) -> None:
+        """One payload: the projected JSON object of ``frame``. ``payload`` holds only members named in PROJECTION.
+        Errors of any shape that is common to all providers were taken out before (see ``toolwire.turn``)."""
+        raise NotImplementedError
+
+    def done_marker(self) -> None:
+        """The payload ``[DONE]`` came."""
+
+    def whole(self, payload: dict[str, Any], frame: Frame) -> None:
+        """A whole, not streamed, response of this protocol, where one stands in place of a stream. The default reads it
+        as one payload."""
+        self.handle(payload, frame)
+
+    def at_end(self) -> bool:
+        """Called once at a clean end of the body, before calls are settled. True if the provider has ended the turn:
+        by its terminal marker, or, where the protocol has none, because everything it owes has come."""
+        return self.record.terminal

@@ -1,0 +1,318 @@
+"""What a turn hands out: events, calls and the result.
+
+Events are small slotted objects without behaviour. A *delta* is what one provider message added, a *snapshot* is everything
+so far. None of them is a permission to run anything: that comes from ``toolwire.gate.TurnGate`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from ._json import MISSING, ArgumentBuffer
+
+if TYPE_CHECKING:
+    from ._framing import Frame
+    from .errors import StreamError
+    from .limits import Limits
+    from .marks import Mark
+
+Channel: TypeAlias = Literal["text", "reasoning", "refusal"]
+
+
+class Outcome(str, Enum):
+    """How a turn went, the same for all providers. The order of members is the order of restriction:
+    of several finish reasons the first one here wins."""
+
+    CUT = "CUT"  # the body ended before the provider ended the turn
+    ERROR = "ERROR"
+    FILTERED = "FILTERED"
+    REFUSED = "REFUSED"
+    LENGTH = "LENGTH"
+    CANCELLED = "CANCELLED"
+    PAUSED = "PAUSED"  # resend the message as it is
+    CONTINUE = "CONTINUE"  # the same turn goes on in another response
+    UNKNOWN = "UNKNOWN"
+    STOP = "STOP"
+    TOOL_CALLS = "TOOL_CALLS"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+class ToolCall:
+    """One tool call, growing while the turn arrives. A draft until the gate has released it.
+
+    Attributes:
+        key: identifies the call within its turn; never the name, never reused. Stable for the same bytes.
+        id: the provider's id; None while it has not come; a deterministic synthetic one at the end of the turn if the
+            provider gave none.
+        id_is_synthetic: the id is ours, do not send it to a provider that keeps its own.
+        name: the tool's name, or None while it has not come.
+        kind: "json" (arguments are JSON) or "text" (free text: a patch, code, a command).
+        runs_on: "client", or "provider" for tools that the provider runs itself.
+        choice: index of the choice or candidate the call belongs to.
+        extra: what must be sent back with the call (signatures, caller, namespace ...), under the provider's names.
+        marks: what was tolerated (see ``toolwire.marks.MARKS``).
+        doubts: reasons why this call can not be trusted, each with a detail; the gate refuses on any of them.
+        closed: the provider closed the call's block. Never a permission.
+    """
+
+    __slots__ = (
+        "_announced",
+        "_buffer",
+        "_empty_is_object",
+        "_held",
+        "_mark_list",
+        "choice",
+        "closed",
+        "doubts",
+        "extra",
+        "id",
+        "id_is_synthetic",
+        "key",
+        "kind",
+        "name",
+        "runs_on",
+    )
+
+    def __init__(self, key: str, *, id: str | None, name: str | None, kind: Literal["json", "text"], runs_on: Literal["client", "provider"], choice: int, limits: Limits) -> None:
+        self.key = key
+        self.id = id
+        self.id_is_synthetic = False
+        self.name = name
+        self.kind = kind
+        self.runs_on = runs_on
+        self.choice = choice
+        self.extra: dict[str, Any] = {}
+        self.doubts: dict[str, str] = {}
+        self.closed = False
+        self._mark_list: dict[str, Mark] = {}
+        self._announced = False
+        self._held: list[str] = []  # argument text that came before the name, not yet handed out
+        self._empty_is_object = False  # set at a good end: empty argument text is {}
+        self._buffer = ArgumentBuffer(max_depth=limits.max_depth, max_chars=limits.max_argument_chars, json=kind == "json")
+
+    @property
+    def text(self) -> str:
+        """The exact argument text so far."""
+        return self._buffer.text
+
+    @property
+    def value(self) -> Any:
+        """The live arguments: every finished value and the open string so far; ``MISSING`` before the first. Grows in
+        place. For ``kind == "text"`` the text itself."""
+        if self.kind == "text":
+            return self._buffer.text
+        value = self._buffer.value
+        if value is MISSING and self._empty_is_object:
+            return {}
+        return value
+
+    def snapshot(self) -> Any:
+        """Like ``value``, but later feeds never change it. Shares what is finished: read it, do not change it."""
+        if self.kind == "text":
+            return self._buffer.text
+        value = self._buffer.snapshot()
+        if value is MISSING and self._empty_is_object:
+            return {}
+        return value
+
+    @property
+    def complete(self) -> bool:
+        """Are the arguments whole? JSON: the root value is closed, and nothing but white space follows. Text: the
+        provider closed the block. Whether the call may run is another question, for the gate."""
+        if self.kind == "text":
+            return self.closed
+        return self._buffer.complete or (self._empty_is_object and not self._buffer.text)
+
+    @property
+    def error(self) -> StreamError | None:
+        """What is wrong with the argument text so far as JSON, or None."""
+        return self._buffer.error
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        return (*self._mark_list.values(), *self._buffer.marks)
+
+    def __repr__(self) -> str:
+        return f"<ToolCall {self.key} {self.name!r} id={self.id!r} {len(self.text)} characters, {'complete' if self.complete else 'open'}>"
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self.__slots__ if hasattr(self, name)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+
+class TextDelta:
+    """Text that one provider message added. ``channel`` is ``text``, ``reasoning`` or ``refusal``."""
+
+    __slots__ = ("channel", "choice", "text")
+
+    def __init__(self, text: str, channel: Channel = "text", choice: int = 0) -> None:
+        self.text = text
+        self.channel = channel
+        self.choice = choice
+
+    def __repr__(self) -> str:
+        return f"TextDelta({self.text!r}, {self.channel!r})"
+
+
+class CallStart:
+    """A call was announced: its name is known. Show it, do not run it."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: ToolCall) -> None:
+        self.call = call
+
+    def __repr__(self) -> str:
+        return f"CallStart({self.call.key} {self.call.name!r})"
+
+
+class ArgumentsDelta:
+    """Argument text that one provider message added to ``call``."""
+
+    __slots__ = ("call", "text")
+
+    def __init__(self, call: ToolCall, text: str) -> None:
+        self.call = call
+        self.text = text
+
+    def __repr__(self) -> str:
+        return f"ArgumentsDelta({self.call.key}, {self.text!r})"
+
+
+class CallEnd:
+    """The provider closed the call's block. A cut reply closes it too: never a permission."""
+
+    __slots__ = ("call",)
+
+    def __init__(self, call: ToolCall) -> None:
+        self.call = call
+
+    def __repr__(self) -> str:
+        return f"CallEnd({self.call.key})"
+
+
+class UsageUpdate:
+    """The provider's usage figures, as it names them. Running totals: each replaces the last."""
+
+    __slots__ = ("usage",)
+
+    def __init__(self, usage: dict[str, Any]) -> None:
+        self.usage = usage
+
+    def __repr__(self) -> str:
+        return f"UsageUpdate({self.usage!r})"
+
+
+class UnknownFrame:
+    """A frame that the adapter does not know. Nothing was lost, nothing was done."""
+
+    __slots__ = ("frame",)
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+
+    def __repr__(self) -> str:
+        return f"UnknownFrame({self.frame!r})"
+
+
+class TurnEnd:
+    """The turn is over, one way or another: see ``result.outcome``."""
+
+    __slots__ = ("result",)
+
+    def __init__(self, result: TurnResult) -> None:
+        self.result = result
+
+    def __repr__(self) -> str:
+        return f"TurnEnd({self.result!r})"
+
+
+Event: TypeAlias = TextDelta | CallStart | ArgumentsDelta | CallEnd | UsageUpdate | UnknownFrame | TurnEnd
+
+
+class TurnResult:
+    """Everything one turn gave, good or bad.
+
+    Attributes:
+        provider: the protocol's name (what ``auto`` found).
+        calls: all calls, in order of first sight, those that the provider runs included.
+        text: visible text; with several choices those of choice 0.
+        texts: text by (choice, channel).
+        outcome: see ``Outcome``.
+        reason: the provider's own word for the end, or None.
+        ended: the provider ended the turn itself (well or not).
+        truncated: the body stopped before that.
+        cause: "aborted" or "idle_timeout" where the caller ended the turn, else None.
+        error: the ``StreamError`` or transport error that ended it, a ``TurnTruncated`` for a cut, or None.
+        usage: the provider's last usage figures, or None.
+        marks: what was tolerated in the turn as a whole.
+        resume_point: where a resumed body has to start, or None.
+        response_id: the provider's id of the response or message, or None.
+        runs_on_stop: the protocol has no reason of its own for tool calls, or tolerates a plain stop beside them.
+        has_end_marker: the protocol's own end marker was seen.
+    """
+
+    __slots__ = (
+        "calls",
+        "cause",
+        "ended",
+        "error",
+        "has_end_marker",
+        "marks",
+        "outcome",
+        "provider",
+        "reason",
+        "response_id",
+        "resume_point",
+        "runs_on_stop",
+        "text",
+        "texts",
+        "truncated",
+        "usage",
+    )
+
+    def __init__(
+        self,
+        *,
+        provider: str,
+        calls: tuple[ToolCall, ...],
+        texts: dict[tuple[int, str], str],
+        outcome: Outcome,
+        reason: str | None,
+        ended: bool,
+        truncated: bool,
+        cause: str | None,
+        error: BaseException | None,
+        usage: dict[str, Any] | None,
+        marks: tuple[Mark, ...],
+        resume_point: Any,
+        response_id: str | None,
+        runs_on_stop: bool,
+        has_end_marker: bool,
+    ) -> None:
+        self.provider = provider
+        self.calls = calls
+        self.texts = texts
+        self.text = texts.get((0, "text"), "")
+        self.outcome = outcome
+        self.reason = reason
+        self.ended = ended
+        self.truncated = truncated
+        self.cause = cause
+        self.error = error
+        self.usage = usage
+        self.marks = marks
+        self.resume_point = resume_point
+        self.response_id = response_id
+        self.runs_on_stop = runs_on_stop
+        self.has_end_marker = has_end_marker
+
+    def __repr__(self) -> str:
+        return f"<TurnResult {self.provider} {self.outcome} reason={self.reason!r} {len(self.calls)} calls, {len(self.text)} characters of text>"
