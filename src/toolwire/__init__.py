@@ -1,0 +1,81 @@
+"""Streamed LLM tool calls, from raw bytes to calls that may run.
+
+``Turn`` takes a provider's streaming body in any pieces and gives events; ``TurnGate`` decides, once the provider itself has
+ended the turn, which calls may run. ``JSONParser`` and the framers are the same machines on their own.
+"""
+
+from ._framing import Frame, JSONArrayFramer, MessageFramer, NDJSONFramer, SSEFramer
+from ._json import MISSING, JSONParser, loads
+from .errors import (
+    GateRefused,
+    LimitExceeded,
+    MalformedFrame,
+    MalformedJSON,
+    ProviderError,
+    StreamError,
+    ToolwireError,
+    TruncatedJSON,
+    TurnTruncated,
+    UsageError,
+)
+from .events import (
+    ArgumentsDelta,
+    CallEnd,
+    CallStart,
+    Event,
+    Outcome,
+    TextDelta,
+    ToolCall,
+    TurnEnd,
+    TurnResult,
+    UnknownFrame,
+    UsageUpdate,
+)
+from .gate import GateDecision, GatePolicy, Refusal, RunnableCall, TurnGate
+from .limits import Limits
+from .marks import Mark
+from .turn import PROVIDERS, Turn
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "MISSING",
+    "PROVIDERS",
+    "ArgumentsDelta",
+    "CallEnd",
+    "CallStart",
+    "Event",
+    "Frame",
+    "GateDecision",
+    "GatePolicy",
+    "GateRefused",
+    "JSONArrayFramer",
+    "JSONParser",
+    "LimitExceeded",
+    "Limits",
+    "MalformedFrame",
+    "MalformedJSON",
+    "Mark",
+    "MessageFramer",
+    "NDJSONFramer",
+    "Outcome",
+    "ProviderError",
+    "Refusal",
+    "RunnableCall",
+    "SSEFramer",
+    "StreamError",
+    "TextDelta",
+    "ToolCall",
+    "ToolwireError",
+    "TruncatedJSON",
+    "Turn",
+    "TurnEnd",
+    "TurnGate",
+    "TurnResult",
+    "TurnTruncated",
+    "UnknownFrame",
+    "UsageError",
+    "UsageUpdate",
+    "__version__",
+    "loads",
+]

@@ -1,5 +1,5 @@
 # cython: language_level=3
-from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.stdint cimport uint8_t, uint64_t
 
 
 cdef extern from "_core/tw_frame.h" nogil:
@@ -30,6 +30,7 @@ cdef extern from "_core/tw_sse.h" nogil:
         uint8_t where
 
     enum:
+        TW_SSE_RETRY_DIGITS
         TW_HELD_NONE
         ST_SSE_FAILED
 
@@ -43,7 +44,8 @@ cdef extern from "_core/tw_sse.h" nogil:
         uint64_t line_offset
         uint64_t base
         size_t held
-        int64_t retry
+        uint8_t retry_len
+        uint8_t *retry
         uint64_t id_serial
         tw_buf line
         tw_buf last_id
@@ -73,7 +75,7 @@ cdef extern from "_core/tw_lines.h" nogil:
         size_t max_frame_bytes
         uint8_t state
         uint8_t bom
-        uint8_t in_frame
+        uint8_t line_has_text
         uint64_t line_offset
         uint64_t base
         tw_buf line
@@ -86,6 +88,7 @@ cdef extern from "_core/tw_lines.h" nogil:
     int tw_lines_next(tw_lines *m, tw_frame *out)
     void tw_lines_abandon(tw_lines *m)
     int tw_lines_flush(tw_lines *m, tw_frame *out)
+    int tw_lines_in_frame(const tw_lines *m)
 
 
 cdef extern from "_core/tw_array.h" nogil:

@@ -4,12 +4,6 @@ from .marks import Mark
 
 @final
 class Frame:
-    raw: bytes
-    event: str
-    id: str
-    offset: int
-    terminated: bool
-    stray: bool
     def __init__(
         self,
         raw: bytes = b"",
@@ -20,6 +14,18 @@ class Frame:
         terminated: bool = True,
         stray: bool = False,
     ) -> None: ...
+    @property
+    def raw(self) -> bytes: ...
+    @property
+    def event(self) -> str: ...
+    @property
+    def id(self) -> str: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def terminated(self) -> bool: ...
+    @property
+    def stray(self) -> bool: ...
     @property
     def data(self) -> str: ...
     @property

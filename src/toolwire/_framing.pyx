@@ -9,7 +9,7 @@ cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
-from libc.string cimport memcmp
+from libc.string cimport memcmp, memcpy
 
 from .errors import LimitExceeded, MalformedJSON, UsageError
 from .marks import Mark
@@ -64,9 +64,10 @@ cdef class Frame:
         self.wellformed = -1
 
     cdef bint _is_wellformed(self):
+        if self.raw is None:
+            return True
         if self.wellformed < 0:
-            self.wellformed = 1 if self.raw is None else tw_is_wellformed(
-                <const uint8_t *>PyBytes_AS_STRING(self.raw), <size_t>PyBytes_GET_SIZE(self.raw))
+            self.wellformed = tw_is_wellformed(<const uint8_t *>PyBytes_AS_STRING(self.raw), <size_t>PyBytes_GET_SIZE(self.raw))
         return self.wellformed
 
     @property
@@ -151,6 +152,19 @@ cdef object _misused(object framer, str what):
     return UsageError(f"{type(framer).__name__}{what}")
 
 
+cdef object _no_bytes(object framer, str wanted, object chunk):
+    return _misused(framer, f".feed() takes {wanted}, not {type(chunk).__name__}")
+
+
+cdef bytes _message_bytes(object framer, object message):
+    if isinstance(message, str):
+        # Half a surrogate pair becomes ill-formed UTF-8, which the frame then marks.
+        return message.encode("utf-8", "surrogatepass")
+    if not PyObject_CheckBuffer(message):
+        raise _no_bytes(framer, "str or bytes-like messages", message)
+    return bytes(message)
+
+
 def _blank(cls, options):
     """Unpickling: a new framer, to which ``__setstate__`` then gives its memory."""
     return cls(**options)
@@ -216,26 +230,29 @@ cdef class Framer:
         if self._finished:
             raise _misused(self, ".feed() after finish()")
         if not PyObject_CheckBuffer(chunk):
-            raise _misused(self, f".feed() takes bytes-like chunks, not {type(chunk).__name__}")
-        try:
-            PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
-        except BufferError as error:
-            raise _misused(self, f".feed() takes contiguous chunks: {error}") from None
+            raise _no_bytes(self, "bytes-like chunks", chunk)
         self._busy = True
         try:
-            out = []
-            if view.len:
-                self._read(<const uint8_t *>view.buf, <size_t>view.len, out)
-            return out
-        except BaseException as error:
-            # Frames were lost: nothing good can follow.
-            self._error = error
-            raise
+            # An exporter written in Python runs its own code here and at the release.
+            try:
+                PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
+            except BufferError as error:
+                raise _misused(self, f".feed() takes contiguous chunks: {error}") from None
+            try:
+                out = []
+                if view.len:
+                    self._read(<const uint8_t *>view.buf, <size_t>view.len, out)
+                return out
+            except BaseException as error:
+                # Frames were lost: nothing good can follow.
+                self._error = error
+                raise
+            finally:
+                if self._error is not None:
+                    self._abandon()
+                PyBuffer_Release(&view)
         finally:
-            if self._error is not None:
-                self._abandon()
             self._busy = False
-            PyBuffer_Release(&view)
 
     @cython.critical_section
     def finish(self, *, bint flush=False):
@@ -415,27 +432,29 @@ cdef class SSEFramer(Framer):
 
     @property
     def retry(self):
-        """The reconnection time in milliseconds that the stream asked for, or None. At most 2**63 - 1."""
-        return None if self.m.retry < 0 else self.m.retry
+        """The reconnection time in milliseconds that the stream asked for, or None. More than 64 digits count as 64 nines."""
+        return int(_take(self.m.retry, self.m.retry_len)) if self.m.retry_len else None
 
     def __reduce__(self):
         cdef tw_sse *m = &self.m
         common = self._common()
         return _blank, (SSEFramer, {"max_frame_bytes": self.max_frame_bytes, "stray": bool(m.stray)}), (
-            common, m.state, m.bom, m.block_open, m.block_offset, m.line_offset, m.base, m.held, m.retry,
+            common, m.error, m.state, m.bom, m.block_open, m.block_offset, m.line_offset, m.base, m.held, _take(m.retry, m.retry_len),
             _take(m.line.p, m.line.len), _take(m.last_id.p, m.last_id.len),
             _saved_held(&m.data), _saved_held(&m.event), _saved_held(&m.id),
         )
 
     def __setstate__(self, tuple state not None):
         cdef tw_sse *m = &self.m
-        (common, state_, bom, open_, block_offset, line_offset, base, held, retry, line, last_id, data, event, id) = state
+        cdef bytes retry, line, last_id, data, event, id
+        (common, error, state_, bom, open_, block_offset, line_offset, base, held, retry, line, last_id, data, event, id) = state
         self._set_common(common)
-        if state_ > ST_SSE_FAILED or bom > 3 or len(line) + held > m.max_frame_bytes:
+        if state_ > ST_SSE_FAILED or bom > 3 or len(line) + held > m.max_frame_bytes or len(retry) > TW_SSE_RETRY_DIGITS:
             raise UsageError("SSEFramer: not a state of this version")
         m.state, m.bom, m.block_open, m.block_offset, m.line_offset = state_, bom, open_, block_offset, line_offset
-        m.base, m.held, m.retry = base, held, retry
-        m.error_offset = m.base
+        m.base, m.held, m.retry_len = base, held, len(retry)
+        memcpy(m.retry, PyBytes_AS_STRING(retry), m.retry_len)
+        m.error, m.error_offset = error, m.base
         m.id_serial += 1
         _restore_buf(&m.line, line)
         _restore_buf(&m.last_id, last_id)
@@ -489,7 +508,7 @@ cdef class NDJSONFramer(Framer):
         tw_lines_abandon(&self.m)
 
     cdef bint _in_frame(self) noexcept:
-        return self.m.in_frame or (self.m.state == ST_LINES_BOM and self.m.bom > 0)
+        return tw_lines_in_frame(&self.m)
 
     @property
     def offset(self):
@@ -500,17 +519,17 @@ cdef class NDJSONFramer(Framer):
         cdef tw_lines *m = &self.m
         common = self._common()
         return _blank, (NDJSONFramer, {"max_frame_bytes": self.max_frame_bytes}), (
-            common, m.state, m.bom, m.in_frame, m.line_offset, m.base, _take(m.line.p, m.line.len),
+            common, m.error, m.state, m.bom, m.line_has_text, m.line_offset, m.base, _take(m.line.p, m.line.len),
         )
 
     def __setstate__(self, tuple state not None):
         cdef tw_lines *m = &self.m
-        common, state_, bom, in_frame, line_offset, base, line = state
+        common, error, state_, bom, has_text, line_offset, base, line = state
         self._set_common(common)
         if state_ > ST_LINES_FAILED or bom > 3 or <size_t>len(line) > m.max_frame_bytes:
             raise UsageError("NDJSONFramer: not a state of this version")
-        m.state, m.bom, m.in_frame, m.line_offset, m.base = state_, bom, in_frame, line_offset, base
-        m.error_offset = m.base
+        m.state, m.bom, m.line_has_text, m.line_offset, m.base = state_, bom, has_text, line_offset, base
+        m.error, m.error_offset = error, m.base
         _restore_buf(&m.line, line)
 
 
@@ -596,17 +615,17 @@ cdef class JSONArrayFramer(Framer):
         cdef tw_array *m = &self.m
         common = self._common()
         return _blank, (JSONArrayFramer, {"max_frame_bytes": self.max_frame_bytes}), (
-            common, m.state, m.bom, m.closed, m.depth, m.element_offset, m.base, _take(m.element.p, m.element.len),
+            common, m.error, m.state, m.bom, m.closed, m.depth, m.element_offset, m.base, _take(m.element.p, m.element.len),
         )
 
     def __setstate__(self, tuple state not None):
         cdef tw_array *m = &self.m
-        common, state_, bom, closed, depth, element_offset, base, element = state
+        common, error, state_, bom, closed, depth, element_offset, base, element = state
         self._set_common(common)
         if state_ > ST_ARRAY_FAILED or bom > 3 or (state_ == ST_ARRAY_BOM and bom == 3) or <size_t>len(element) > m.max_frame_bytes:
             raise UsageError("JSONArrayFramer: not a state of this version")
         m.state, m.bom, m.closed, m.depth, m.element_offset, m.base = state_, bom, closed, depth, element_offset, base
-        m.error_offset = m.base
+        m.error, m.error_offset = error, m.base
         _restore_buf(&m.element, element)
 
 
@@ -646,14 +665,11 @@ cdef class MessageFramer(Framer):
         self._ready()
         if self._finished:
             raise _misused(self, ".feed() after finish()")
-        if isinstance(chunk, str):
-            raw = chunk.encode("utf-8", "surrogatepass")
-        elif type(chunk) is bytes:
-            raw = chunk
-        elif PyObject_CheckBuffer(chunk):
-            raw = bytes(chunk)
-        else:
-            raise _misused(self, f".feed() takes str or bytes-like messages, not {type(chunk).__name__}")
+        self._busy = True
+        try:
+            raw = _message_bytes(self, chunk)
+        finally:
+            self._busy = False
         if <size_t>PyBytes_GET_SIZE(raw) > self.limit:
             self.base += self.limit
             self._error = self._too_large(self.base)

@@ -28,7 +28,6 @@ cdef extern from "Python.h":
     void *PyUnicode_DATA(object)
     Py_ssize_t PyUnicode_GET_LENGTH(object)
     Py_UCS4 PyUnicode_MAX_CHAR_VALUE(object)
-    Py_ssize_t PyUnicode_CopyCharacters(object, Py_ssize_t, object, Py_ssize_t, Py_ssize_t) except -1
     void PyErr_SetRaisedExceptionNone "PyErr_Clear"()
 
 
@@ -123,6 +122,16 @@ cdef extern from *:
     #endif
     }
     """
+
+
+cdef extern from *:
+    """
+    static inline int tw_copy_characters(PyObject *to, Py_ssize_t at, PyObject *from, Py_ssize_t n)
+    {
+        return PyUnicode_CopyCharacters(to, at, from, 0, n) < 0 ? -1 : 0;
+    }
+    """
+    int copy_characters "tw_copy_characters"(PyObject *, Py_ssize_t, object, Py_ssize_t) except -1
 
 
 class _Missing:
@@ -532,7 +541,7 @@ cdef class JSONParser:
             return ()
         marks = [Mark(name, offset, path) for name, offset, path in <list>self.b.marks]
         if self.b.more_marks:
-            marks.append(Mark("more_marks", count=self.b.more_marks))
+            marks.append(Mark("more_marks", times=self.b.more_marks))
         return tuple(marks)
 
     def state(self, path):
@@ -662,7 +671,7 @@ def _restore_parser(options, machine, build, fed, error, rest, held, finished):
         tw_str_renew(&p.b.open, len(open_text), PyUnicode_MAX_CHAR_VALUE(open_text))
         tw_grow_set_length(p.b.open.o, len(open_text))
         if open_text:
-            PyUnicode_CopyCharacters(<object>p.b.open.o, 0, open_text, 0, len(open_text))
+            copy_characters(p.b.open.o, 0, open_text, len(open_text))
         if tw_slot_set(&p.b, <object>p.b.open.o, tw_slot_get(&p.b)) != TW_OK:
             raise_pending()
     if marks is not None:
@@ -888,16 +897,6 @@ cdef class ArgumentBuffer:
                                  self.lone, self.ended)
 
 
-cdef extern from *:
-    """
-    static inline int tw_copy_characters(PyObject *to, Py_ssize_t at, PyObject *from, Py_ssize_t n)
-    {
-        return PyUnicode_CopyCharacters(to, at, from, 0, n) < 0 ? -1 : 0;
-    }
-    """
-    int copy_characters "tw_copy_characters"(PyObject *, Py_ssize_t, object, Py_ssize_t) except -1
-
-
 def _restore_buffer(max_chars, max_depth, json, text, parser, parsed, held, lone, ended):
     cdef ArgumentBuffer b = ArgumentBuffer(max_chars=max_chars, max_depth=max_depth, json=json)
     b.append(text)
@@ -923,6 +922,7 @@ cdef class Projection:
     cdef uint32_t max_depth
     cdef uint8_t *stack
     cdef bint busy
+    cdef readonly bint has_duplicate_keys   # of the document read last: a wanted member stood in it twice
 
     def __cinit__(self, spec, *, max_depth=512):
         _check_options(max_depth, None, "keep", "last")
@@ -1014,6 +1014,7 @@ cdef class Projection:
             i = _first_content(stop, end - stop)
             if i >= 0:
                 raise _trailing(stop + i - p, stop[i])
+            self.has_duplicate_keys = b.marks != NULL
             return <object>b.root if b.root != NULL else MISSING
         finally:
             self.busy = False

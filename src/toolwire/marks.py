@@ -67,15 +67,15 @@ class Mark(str):
     Attributes:
         offset: byte offset where that is known, else None.
         path: keys and indices down to the place in the JSON value, or None.
-        count: how often it was met.
+        times: how often it was met.
         detail: a few words for a person, or "".
     """
 
-    __slots__ = ("count", "detail", "offset", "path")
+    __slots__ = ("detail", "offset", "path", "times")
 
     offset: int | None
     path: tuple[str | int, ...] | None
-    count: int
+    times: int
     detail: str
 
     def __new__(
@@ -83,22 +83,22 @@ class Mark(str):
         name: str,
         offset: int | None = None,
         path: tuple[str | int, ...] | None = None,
-        count: int = 1,
+        times: int = 1,
         detail: str = "",
     ) -> Mark:
         mark = super().__new__(cls, name)
         mark.offset = offset
         mark.path = path
-        mark.count = count
+        mark.times = times
         mark.detail = detail
         return mark
 
     def __repr__(self) -> str:
         parts = [repr(str(self))]
         parts += [f"{k}={v!r}" for k, v in (("offset", self.offset), ("path", self.path)) if v is not None]
-        parts += [f"count={self.count}"] if self.count != 1 else []
+        parts += [f"times={self.times}"] if self.times != 1 else []
         parts += [f"detail={self.detail!r}"] if self.detail else []
         return f"Mark({', '.join(parts)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Mark, (str(self), self.offset, self.path, self.count, self.detail)
+        return Mark, (str(self), self.offset, self.path, self.times, self.detail)

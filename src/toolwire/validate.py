@@ -84,7 +84,7 @@ def compile_validator(tool: str, spec: Any) -> Validator:
             return _pydantic(_need("pydantic", "pydantic", tool).TypeAdapter(spec).validate_json)
     if _is_msgspec_type(spec):
         return _msgspec(tool, spec)
-    if inspect.iscoroutinefunction(spec) or inspect.iscoroutinefunction(getattr(type(spec), "__call__", None))  # noqa: B004:
+    if inspect.iscoroutinefunction(spec) or inspect.iscoroutinefunction(vars(type(spec)).get("__call__")):
         raise UsageError(f"tools[{tool!r}] is a coroutine function; the gate does not wait: give a plain callable")
     if callable(spec):
         return _callable(spec)

@@ -89,7 +89,7 @@ static int fail_at(tw_array *m, int error, const uint8_t *p)
 
 int tw_array_in_frame(const tw_array *m)
 {
-    return m->state >= ST_ARRAY_IN_CONTAINER && m->state <= ST_ARRAY_IN_SCALAR;
+    return (m->state >= ST_ARRAY_IN_CONTAINER && m->state <= ST_ARRAY_IN_SCALAR) || m->error == TW_E_FRAME_TOO_LARGE;
 }
 
 static int too_large(const tw_array *m, size_t more) { return more > m->max_frame_bytes - m->element.len; }

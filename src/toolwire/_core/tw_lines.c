@@ -37,6 +37,11 @@ static TW_NOINLINE int fail(tw_lines *m, int error, uint64_t offset)
     return -1;
 }
 
+int tw_lines_in_frame(const tw_lines *m)
+{
+    return m->line_has_text || (m->state == ST_LINES_BOM && m->bom) || m->error == TW_E_FRAME_TOO_LARGE;
+}
+
 static int is_blank(const uint8_t *p, size_t n)
 {
     while (n && (*p == ' ' || *p == '\t' || *p == '\r')) {
@@ -51,7 +56,7 @@ static int hold_line(tw_lines *m, const uint8_t *p, size_t n)
     if (n > m->max_frame_bytes - m->line.len) return fail(m, TW_E_FRAME_TOO_LARGE, m->line_offset + m->max_frame_bytes);
     if (tw_buf_append(&m->line, p, n)) return fail(m, TW_E_MEMORY, m->line_offset + m->line.len);
     m->state = ST_LINES_IN_LINE;
-    if (!m->in_frame) m->in_frame = !is_blank(p, n);
+    if (!m->line_has_text) m->line_has_text = !is_blank(p, n);
     return 0;
 }
 
@@ -103,9 +108,9 @@ int tw_lines_next(tw_lines *m, tw_frame *out)
             if (hold_line(m, p, n)) return -1;
             m->p = lf + 1;
             n = m->line.len;
-            blank = !m->in_frame;
+            blank = !m->line_has_text;
             m->line.len = 0; /* its bytes stay until the next call */
-            m->in_frame = 0;
+            m->line_has_text = 0;
             m->state = ST_LINES_LINE_START;
             if (!blank) return put(out, m->line.p, n, m->line_offset, 1);
             continue;
@@ -126,12 +131,12 @@ int tw_lines_flush(tw_lines *m, tw_frame *out)
     if (m->state == ST_LINES_BOM && m->bom && m->bom < 3) {
         m->line_offset = 0;
         if (tw_buf_append(&m->line, BOM, m->bom)) return fail(m, TW_E_MEMORY, 0);
-        m->in_frame = 1;
+        m->line_has_text = 1;
     }
     m->state = ST_LINES_LINE_START;
-    if (!m->in_frame) return 0;
+    if (!m->line_has_text) return 0;
     n = m->line.len;
     m->line.len = 0;
-    m->in_frame = 0;
+    m->line_has_text = 0;
     return put(out, m->line.p, n, m->line_offset, 0);
 }

@@ -15,11 +15,11 @@ typedef struct tw_lines {
 
     /* readable between calls */
     uint8_t state;
-    uint8_t bom;          /* bytes of a byte-order mark seen so far */
-    uint8_t in_frame;     /* IN_LINE: the line has more than white space */
-    uint64_t line_offset; /* IN_LINE: of the line's first byte */
-    uint64_t base;        /* offset of the chunk, or of what comes next */
-    tw_buf line;          /* IN_LINE: the line so far */
+    uint8_t bom;           /* bytes of a byte-order mark seen so far */
+    uint8_t line_has_text; /* IN_LINE: the line has more than white space */
+    uint64_t line_offset;  /* IN_LINE: of the line's first byte */
+    uint64_t base;         /* offset of the chunk, or of what comes next */
+    tw_buf line;           /* IN_LINE: the line so far */
     int error;
     uint64_t error_offset;
 
@@ -34,5 +34,8 @@ void tw_lines_abandon(tw_lines *m);
 
 /* End of input: the unfinished line, if it is more than white space. Call until 0. */
 int tw_lines_flush(tw_lines *m, tw_frame *out);
+
+/* Is there more than white space in the unfinished line? */
+int tw_lines_in_frame(const tw_lines *m);
 
 #endif

@@ -58,7 +58,6 @@ void tw_sse_init(tw_sse *m, size_t max_frame_bytes, int stray)
     memset(m, 0, sizeof *m);
     m->max_frame_bytes = max_frame_bytes;
     m->stray = stray != 0;
-    m->retry = -1;
     m->id_serial = 1;
 }
 
@@ -106,7 +105,7 @@ static TW_NOINLINE int fail(tw_sse *m, int error, uint64_t offset)
 
 int tw_sse_in_frame(const tw_sse *m)
 {
-    return m->block_open || m->state == ST_SSE_IN_LINE || (m->state == ST_SSE_BOM && m->bom);
+    return m->block_open || m->state == ST_SSE_IN_LINE || (m->state == ST_SSE_BOM && m->bom) || m->error == TW_E_FRAME_TOO_LARGE;
 }
 
 /* ---- 9.2.6: fields ---- */
@@ -127,14 +126,20 @@ TW_INLINE int field_is(const uint8_t *line, size_t n, const char *name, size_t n
 
 static void set_retry(tw_sse *m, const uint8_t *v, size_t n)
 {
-    int64_t ms = 0;
     if (n == 0) return;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < n; i++)
         /* "consists of only ASCII digits": no sign, no space, no other script's digits */
         if (v[i] < '0' || v[i] > '9') return;
-        ms = ms > (INT64_MAX - 9) / 10 ? INT64_MAX : ms * 10 + (v[i] - '0');
+    while (n > 1 && *v == '0') {
+        v++;
+        n--;
     }
-    m->retry = ms;
+    if (n > TW_SSE_RETRY_DIGITS) {
+        n = TW_SSE_RETRY_DIGITS;
+        memset(m->retry, '9', n);
+    } else
+        memcpy(m->retry, v, n);
+    m->retry_len = (uint8_t)n;
 }
 
 static int add_data(tw_sse *m, const uint8_t *line, size_t n, size_t v, int in_chunk)

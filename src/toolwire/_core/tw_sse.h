@@ -24,6 +24,9 @@ typedef struct tw_held {
     size_t skip;
 } tw_held;
 
+/* The standard sets no bound on a reconnection time. Its digits are kept as they are, so that nothing overflows. */
+#define TW_SSE_RETRY_DIGITS 64
+
 enum tw_sse_state {
     ST_SSE_BOM, /* at offset 0; bom bytes of a byte-order mark have been seen */
     ST_SSE_LINE_START,
@@ -46,7 +49,8 @@ typedef struct tw_sse {
     uint64_t line_offset;  /* IN_LINE: of the line's first byte */
     uint64_t base;         /* offset of the chunk, or of what comes next */
     size_t held;           /* bytes of the block's field lines */
-    int64_t retry;         /* milliseconds, -1: none; INT64_MAX stands for anything above */
+    uint8_t retry_len;     /* 0: none */
+    uint8_t retry[TW_SSE_RETRY_DIGITS]; /* milliseconds in ASCII digits, without leading zeros; all nines: that or more */
     uint64_t id_serial;    /* changes whenever last_id does */
     tw_buf line;           /* IN_LINE: the line so far */
     tw_buf last_id;        /* the event source's last event ID string */

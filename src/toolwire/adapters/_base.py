@@ -7,6 +7,7 @@ most restrictive one, ``turn`` decides about the end, the gate about the rest.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -50,9 +51,10 @@ class TurnRecord:
         self.offset = 0
         self.resume_point: Any = None
         self.progress = 0  # characters of text and argument text so far; what progress_timeout watches
-        self._texts: dict[tuple[int, str], ArgumentBuffer] = {}
+        self._texts: dict[tuple[int, Channel], ArgumentBuffer] = {}
         self._marks: dict[str, Mark] = {}
         self._text_chars = 0
+        self.duplicate_keys = False  # the payload at hand holds a key twice
 
     # -- text ---------------------------------------------------------------------------------------------------------
 
@@ -77,6 +79,13 @@ class TurnRecord:
         shown = buffer.append(text)
         if shown:
             self.events.append(TextDelta(shown, channel, choice))
+
+    def flush_text(self) -> None:
+        """The end: half a surrogate pair that waited for its partner comes out as what it is."""
+        for (choice, channel), buffer in self._texts.items():
+            waited = buffer.finish()
+            if waited:
+                self.events.append(TextDelta(waited, channel, choice))
 
     def text_so_far(self, channel: Channel = "text", choice: int = 0) -> str:
         """The text of one channel so far."""
@@ -158,6 +167,12 @@ class TurnRecord:
         else:
             self.doubt(call, "args_conflict", "the final text differs from the deltas")
 
+    def whole_object(self, call: ToolCall, value: Any) -> None:
+        """Arguments that came as a JSON object and not as text, whole."""
+        if self.duplicate_keys:
+            self.doubt(call, "args_duplicate_key", "the payload with this object holds a key twice")
+        self.whole(call, compact_json(value))
+
     def end(self, call: ToolCall) -> None:
         """The provider closed the call's block (or item, or step). Not a permission."""
         if not call.closed:
@@ -217,7 +232,8 @@ class TurnRecord:
         return (*self._marks.values(), *text_marks)
 
     def texts(self) -> dict[tuple[int, str], str]:
-        return {key: buffer.text for key, buffer in self._texts.items()}
+        """Text by (choice, channel)."""
+        return {(choice, channel): buffer.text for (choice, channel), buffer in self._texts.items()}
 
 
 def _add_mark(marks: dict[str, Mark], name: str, offset: int, detail: str) -> None:
@@ -225,7 +241,7 @@ def _add_mark(marks: dict[str, Mark], name: str, offset: int, detail: str) -> No
     if mark is None:
         marks[name] = Mark(name, offset, detail=detail)
     else:
-        mark.count += 1
+        mark.times += 1
 
 
 class Adapter:
@@ -242,6 +258,8 @@ class Adapter:
     RUNS_ON_STOP: ClassVar[bool] = False
     #: A call whose block was never closed is ``args_incomplete`` at the end.
     CLOSES_CALLS: ClassVar[bool] = True
+    #: Members of ordinary payloads, at least one of which each has: what tells them from a bare ``{"code", "message"}``.
+    GOOD_MEMBERS: ClassVar[frozenset[str]]
     #: A cut raises ``TurnTruncated`` by default instead of returning.
     RAISES_ON_CUT: ClassVar[bool] = False
 
@@ -261,7 +279,91 @@ class Adapter:
         as one payload."""
         self.handle(payload, frame)
 
-    def at_end(self) -> bool:
-        """Called once at a clean end of the body, before calls are settled. True if the provider has ended the turn:
-        by its terminal marker, or, where the protocol has none, because everything it owes has come."""
+    def at_end(self, clean: bool) -> bool:
+        """Called once, when the body has ended and before calls are settled.
+
+        Args:
+            clean: the body ended at the border of a frame, and nobody aborted it.
+
+        Returns:
+            True if the provider has ended the turn: by its terminal marker, or, where the protocol has none, because
+            everything it owes has come and the end was clean.
+        """
         return self.record.terminal
+
+
+#: Finish reasons that mean the same wherever they come from. Unknown words are UNKNOWN, which runs nothing.
+COMMON_REASONS: Mapping[str, Outcome] = {
+    "error": Outcome.ERROR,
+    "ERROR": Outcome.ERROR,
+    "TIMEOUT": Outcome.ERROR,
+    "failed": Outcome.ERROR,
+    "incomplete": Outcome.LENGTH,
+    "budget_exceeded": Outcome.LENGTH,
+    "model_length": Outcome.LENGTH,
+    "model_context_window_exceeded": Outcome.LENGTH,
+    "pause_turn": Outcome.PAUSED,
+    "compaction": Outcome.PAUSED,
+    "CONTINUATION": Outcome.CONTINUE,
+    "requires_continuation": Outcome.CONTINUE,
+    "steered": Outcome.CONTINUE,
+    "cancelled": Outcome.CANCELLED,
+}
+
+
+def outcome_of(word: str, known: Mapping[str, Outcome]) -> Outcome:
+    """The outcome of a finish reason: the adapter's own table first, then what all have in common."""
+    outcome = known.get(word) or COMMON_REASONS.get(word)
+    if outcome is None:
+        outcome = Outcome.ERROR if word.lower().startswith("malformed_") else Outcome.UNKNOWN
+    return outcome
+
+
+def compact_json(value: Any) -> str:
+    """Arguments that came as an object, as argument text: compact JSON in wire order."""
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def blank(value: Any) -> str | None:
+    """A string with something in it, else None: servers send null, "" and " " for "nothing"."""
+    return value if isinstance(value, str) and value.strip() else None
+
+
+def is_index(value: Any) -> bool:
+    """A plain integer (bool is none)."""
+    return type(value) is int
+
+
+def report_error(record: TurnRecord, payload: Mapping[str, Any], event: str, good: frozenset[str]) -> bool:
+    """Take an error object out of a payload, in any shape that providers and gateways use.
+
+    ``{"error": {...}}``, ``{"error": "text"}``, ``{"type": "error", ...}``, ``{"object": "error", ...}``, a frame named
+    ``error``, and ``{"code", "message"}`` without any of the members in ``good`` that an ordinary payload has.
+
+    Returns:
+        True if there was one. It is then in ``record.error``, the first one to stay.
+    """
+    error = payload.get("error")
+    if isinstance(error, dict) and error:
+        message = error.get("message")
+        record.fail(
+            error,
+            type=_word(error.get("type")) or _word(error.get("status")),
+            code=error.get("code"),
+            message=message if isinstance(message, str) else compact_json(error),
+        )
+        return True
+    if error:
+        record.fail(error, type=_word(payload.get("type")), code=payload.get("code"), message=error if isinstance(error, str) else compact_json(error))
+        return True
+    message = payload.get("message")
+    flat = payload.get("type") == "error" or payload.get("object") == "error" or payload.get("event_type") == "error" or event == "error"
+    if flat or (isinstance(message, str) and payload.get("code") is not None and not good & payload.keys()):
+        raw = dict(payload)
+        record.fail(raw, type=_word(payload.get("type")), code=payload.get("code"), message=message if isinstance(message, str) else compact_json(raw))
+        return True
+    return False
+
+
+def _word(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

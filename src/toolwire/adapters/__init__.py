@@ -1,0 +1,61 @@
+"""One adapter a wire protocol. A new protocol is one new file and one row in each table here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ._base import Adapter, Profile, TurnRecord, report_error
+from .anthropic import AnthropicAdapter
+from .google_generate import GoogleGenerateAdapter
+from .google_interactions import InteractionsAdapter
+from .mistral import MistralAdapter
+from .openai_chat import OpenAIChatAdapter
+from .openai_responses import ResponsesAdapter
+
+__all__ = ["ADAPTERS", "DETECT_PROJECTION", "Adapter", "Profile", "TurnRecord", "detect", "report_error"]
+
+ADAPTERS: Mapping[str, type[Adapter]] = {
+    adapter.PROVIDER: adapter
+    for adapter in (OpenAIChatAdapter, ResponsesAdapter, AnthropicAdapter, GoogleGenerateAdapter, InteractionsAdapter, MistralAdapter)
+}
+
+#: What ``detect`` looks at.
+DETECT_PROJECTION: Mapping[str, Any] = {
+    "type": True,
+    "event_type": True,
+    "object": True,
+    "choices": {},
+    "candidates": {},
+    "promptFeedback": {},
+    "usageMetadata": {},
+    "responseId": True,
+    "error": True,
+    "code": True,
+    "message": True,
+}
+
+_ANTHROPIC = frozenset(
+    {"message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta", "content_block_stop", "ping"}
+)
+_CHAT_OBJECTS = frozenset({"chat.completion.chunk", "chat.completion"})
+
+
+def detect(payload: Mapping[str, Any]) -> str | None:
+    """The protocol that this payload belongs to, or None where it could be any."""
+    event_type = payload.get("event_type")
+    if isinstance(event_type, str):
+        return InteractionsAdapter.PROVIDER
+    kind = payload.get("type")
+    if isinstance(kind, str):
+        if kind.startswith("response."):
+            return ResponsesAdapter.PROVIDER
+        if kind in _ANTHROPIC:
+            return AnthropicAdapter.PROVIDER
+        if kind == "error" and isinstance(payload.get("error"), dict):
+            return AnthropicAdapter.PROVIDER
+    if isinstance(payload.get("candidates"), list) or "promptFeedback" in payload or "usageMetadata" in payload or "responseId" in payload:
+        return GoogleGenerateAdapter.PROVIDER
+    if isinstance(payload.get("choices"), list) or payload.get("object") in _CHAT_OBJECTS:
+        return OpenAIChatAdapter.PROVIDER
+    return None

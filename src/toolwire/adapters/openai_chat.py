@@ -1,0 +1,192 @@
+"""OpenAI Chat Completions (``chat.completion.chunk``), and the many servers that speak its shape.
+
+Source: OpenAI's ``ChatCompletionChunk``; the habits of other servers are in ``_correlate``.
+
+- Framing: SSE, unnamed events, last message ``[DONE]``.
+- Terminal marker: ``[DONE]``, together with a finish reason for every choice. Without ``[DONE]`` a clean end of the body
+  will do (marked ``no_done_marker``; the strict profile refuses).
+- A call's block is never closed on the wire.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..events import Outcome
+from ._base import Adapter, TurnRecord, blank, is_index, outcome_of
+from ._correlate import Correlator
+
+if TYPE_CHECKING:
+    from .._framing import Frame
+
+_FUNCTION = {"name": True, "arguments": True}
+_DELTA: Mapping[str, Any] = {
+    "content": True,
+    "reasoning_content": True,
+    "reasoning": True,
+    "refusal": True,
+    "tool_calls": {
+        "index": True,
+        "id": True,
+        "type": True,
+        "function": _FUNCTION,
+        "custom": {"name": True, "input": True},
+        "extra_content": True,
+    },
+    "function_call": _FUNCTION,
+}
+
+
+class OpenAIChatAdapter(Adapter):
+    PROVIDER: ClassVar[str] = "openai-chat"
+    RUNS_ON_STOP: ClassVar[bool] = True
+    CLOSES_CALLS: ClassVar[bool] = False
+    GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"choices", "usage"})
+    PROJECTION: ClassVar[Mapping[str, Any]] = {
+        "id": True,
+        "object": True,
+        "type": True,
+        "choices": {"index": True, "delta": _DELTA, "message": _DELTA, "finish_reason": True},
+        "usage": True,
+        "error": True,
+        "code": True,
+        "message": True,
+        "x_groq": {"error": True, "usage": True},
+    }
+    REASONS: ClassVar[Mapping[str, Outcome]] = {
+        "stop": Outcome.STOP,
+        "length": Outcome.LENGTH,
+        "tool_calls": Outcome.TOOL_CALLS,
+        "function_call": Outcome.TOOL_CALLS,
+        "content_filter": Outcome.FILTERED,
+    }
+
+    def __init__(self, record: TurnRecord) -> None:
+        super().__init__(record)
+        self._choices: dict[int, Correlator] = {}
+        self._finished: dict[int, str] = {}
+
+    # -- payloads -----------------------------------------------------------------------------------------------------
+
+    def handle(self, payload: dict[str, Any], frame: Frame) -> None:
+        record = self.record
+        if record.response_id is None:
+            record.response_id = blank(payload.get("id"))
+        choices = payload.get("choices")
+        if type(choices) is list:
+            for choice in choices:
+                if type(choice) is dict:
+                    self._choice(choice)
+        usage = payload.get("usage")
+        if usage:
+            record.set_usage(usage)
+        groq = payload.get("x_groq")
+        if groq and type(groq) is dict:
+            if groq.get("error"):
+                record.fail(groq["error"])
+            record.set_usage(groq.get("usage"))
+
+    def _choice(self, choice: dict[str, Any]) -> None:
+        index = choice.get("index")
+        number = index if is_index(index) else 0
+        correlator = self._choices.get(number)
+        if correlator is None:
+            correlator = self._choices[number] = Correlator(self.record, number)
+        delta = choice.get("delta")
+        if type(delta) is dict:
+            self._delta(delta, number, correlator)
+        message = choice.get("message")
+        if type(message) is dict:
+            # A whole completion, also inside a stream: the message is one delta with everything in it.
+            self.record.mark("whole_completion")
+            self._delta(message, number, correlator)
+        reason = blank(choice.get("finish_reason"))
+        if reason is not None:
+            self._finished.setdefault(number, reason)
+            self.record.finish_reason(reason, outcome_of(reason, self.REASONS))
+
+    def _delta(self, delta: dict[str, Any], number: int, correlator: Correlator) -> None:
+        record = self.record
+        before = record.progress
+        content = delta.get("content")
+        if content:
+            self._content(content, number)
+        reasoning = delta.get("reasoning_content") or delta.get("reasoning")
+        if type(reasoning) is str:
+            record.text(reasoning, "reasoning", number)
+        refusal = delta.get("refusal")
+        if type(refusal) is str:
+            record.text(refusal, "refusal", number)
+        calls = delta.get("tool_calls")
+        if type(calls) is list:
+            for entry in calls:
+                if type(entry) is dict:
+                    self._entry(entry, correlator)
+        legacy = delta.get("function_call")
+        if type(legacy) is dict:
+            # One call a choice, without id and index: the choice is its key. -1 is no index that a server sends.
+            correlator.fragment(index=-1, id=None, name=legacy.get("name"), arguments=legacy.get("arguments"))
+        if number in self._finished and record.progress != before:
+            record.mark("delta_after_finish")
+
+    def _content(self, content: Any, number: int) -> None:
+        if type(content) is str:
+            self.record.text(content, "text", number)
+        elif type(content) is list:
+            # Parts, as some servers send them: text, and reasoning as parts of its own.
+            for part in content:
+                if type(part) is not dict:
+                    continue
+                if type(part.get("text")) is str:
+                    self.record.text(part["text"], "text", number)
+                thinking = part.get("thinking")
+                for piece in thinking if type(thinking) is list else ():
+                    if type(piece) is dict and type(piece.get("text")) is str:
+                        self.record.text(piece["text"], "reasoning", number)
+
+    def _entry(self, entry: dict[str, Any], correlator: Correlator) -> None:
+        function = entry.get("function")
+        extra = entry.get("extra_content")
+        if type(function) is dict:
+            if len(entry) == 2 and len(function) == 1 and correlator.plain(entry.get("index"), function.get("arguments")):
+                return
+            correlator.fragment(
+                index=entry.get("index"),
+                id=entry.get("id"),
+                name=function.get("name"),
+                arguments=function.get("arguments"),
+                extra=extra if type(extra) is dict else None,
+            )
+            return
+        custom = entry.get("custom")
+        if type(custom) is dict:
+            correlator.fragment(index=entry.get("index"), id=entry.get("id"), name=custom.get("name"), arguments=custom.get("input"), kind="text")
+        elif type(extra) is dict:
+            correlator.fragment(index=entry.get("index"), id=entry.get("id"), name=None, arguments=None, extra=extra)
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def done_marker(self) -> None:
+        self.record.terminal = True
+
+    def at_end(self, clean: bool) -> bool:
+        record = self.record
+        for correlator in self._choices.values():
+            correlator.settle()
+        for call in record.calls:
+            if call.kind == "text":
+                call.closed = True  # nothing on the wire closes it; the end of the turn does
+        finished = bool(self._choices) and all(number in self._finished for number in self._choices)
+        if record.terminal:
+            if finished:
+                return True
+            if record.profile == "tolerant" and record.calls and all(call.complete for call in record.calls):
+                record.mark("no_finish_reason")
+                record.finish_reason("", Outcome.TOOL_CALLS)
+                return True
+            return False
+        if not finished or not clean or record.profile == "strict":
+            return False
+        record.mark("no_done_marker")
+        return True

@@ -1,0 +1,587 @@
+"""One model reply, from its first byte to its end, without any I/O.
+
+The ordinary turn:
+
+1. ``feed(chunk)`` cuts the bytes into frames and reads of each payload what the adapter wants.
+2. The adapter maps payloads to text, calls and argument text; ``feed`` returns them as events.
+3. The body ends: ``finish()``. The last frame may lack its blank line.
+4. The adapter says whether the provider has ended the turn.
+5. Calls are settled: JSON finished, synthetic ids given, calls that were never closed or named put in doubt.
+6. The ``TurnResult`` says how it went. ``toolwire.gate`` decides what may run.
+
+What differs from it: a provider's error object ends the turn and is kept in the result, not raised. Wrong bytes are raised, by
+the call after the one that met them, so that the good events before them come out first; ``abort(error)`` then gives the
+result. A body that stops early is a cut: its result is returned or raised (``on_cut``) and never lets a tool run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from typing import Any, Literal, TypeAlias
+
+from ._framing import Frame, JSONArrayFramer, MessageFramer, NDJSONFramer, SSEFramer
+from ._json import MISSING, JSONParser, Projection
+from .adapters import ADAPTERS, DETECT_PROJECTION, Adapter, Profile, TurnRecord, detect, report_error
+from .errors import LimitExceeded, MalformedFrame, MalformedJSON, StreamError, TruncatedJSON, TurnTruncated, UsageError
+from .events import ArgumentsDelta, Event, Outcome, TurnEnd, TurnResult
+from .limits import Limits
+
+Framing: TypeAlias = Literal["sse", "ndjson", "json-array", "message"]
+Cause: TypeAlias = BaseException | str
+
+FRAMINGS = {"sse": SSEFramer, "ndjson": NDJSONFramer, "json-array": JSONArrayFramer, "message": MessageFramer}
+
+_DONE = b"[DONE]"
+_HELD_FRAMES = 64  # frames that provider="auto" looks at before it gives up
+_HELD_SPACE = 4096  # white space before the first byte that says what the framing is
+
+_projections: dict[str, Projection] = {}
+
+
+def _projection(name: str, spec: Any, limits: Limits) -> Projection:
+    """Projections hold no state of a turn: one for each protocol and depth."""
+    key = f"{name}:{limits.max_depth}"
+    found = _projections.get(key)
+    if found is None:
+        found = _projections[key] = Projection(spec, max_depth=limits.max_depth)
+    return found
+
+
+class Turn:
+    """One turn of one provider.
+
+    Args:
+        provider: one of ``PROVIDERS``, or "auto" to detect it from the first frames.
+        framing: "sse", "ndjson", "json-array" or "message" (one WebSocket message a chunk); follows from the provider
+            unless given. A google-generate body that starts with ``[`` is a JSON array.
+        limits: see ``toolwire.limits.Limits``.
+        profile: "default"; "strict" refuses what is only likely; "tolerant" lets ``[DONE]`` alone end a turn.
+        on_cut: "return" or "raise" ``TurnTruncated`` when the body stops early; by default google-generate and
+            google-interactions raise, all others return.
+
+    Raises:
+        UsageError: an argument is none of these.
+    """
+
+    def __init__(
+        self,
+        provider: str,
+        *,
+        framing: Framing | None = None,
+        limits: Limits | None = None,
+        profile: Profile = "default",
+        on_cut: Literal["return", "raise"] | None = None,
+    ) -> None:
+        if provider != "auto" and provider not in ADAPTERS:
+            raise UsageError(f"unknown provider {provider!r}: use one of {', '.join(PROVIDERS)}")
+        if framing is not None and framing not in FRAMINGS:
+            raise UsageError(f"unknown framing {framing!r}: use one of {', '.join(FRAMINGS)}, or leave it out")
+        if profile not in ("default", "strict", "tolerant"):
+            raise UsageError(f"unknown profile {profile!r}: use default, strict or tolerant")
+        if on_cut not in (None, "return", "raise"):
+            raise UsageError(f"on_cut must be 'return' or 'raise', not {on_cut!r}")
+        limits = Limits() if limits is None else limits
+        self._limits = limits
+        self._record = TurnRecord(limits, profile)
+        self._provider = provider
+        self._framing: str | None = framing
+        self._on_cut = on_cut
+        self._adapter: Adapter | None = None
+        self._framer: Any = None
+        self._space = b""  # before the first byte that says what the framing is
+        self._error: BaseException | None = None
+        self._result: TurnResult | None = None
+        self._raised: TurnTruncated | None = None
+        self._held: list[Frame] = []  # frames before provider="auto" has found the protocol
+        self._late: list[Event] = []  # events of finish() and abort()
+        self._stray: JSONParser | None = None  # JSON outside any frame, being collected
+        self._stray_bytes = 0
+        self._stray_frame: Frame | None = None
+        self._stray_text = bytearray()
+        self._payloads = 0  # frames with a payload so far
+        self._nonsense: Frame | None = None  # the first line that belongs to no event stream
+        if provider != "auto":
+            self._set_adapter(provider)
+        if framing is not None:
+            self._framer = self._make_framer(framing)
+
+    def _set_adapter(self, provider: str) -> None:
+        adapter = ADAPTERS[provider]
+        self._adapter = adapter(self._record)
+        self._provider = provider
+        self._projection = _projection(provider, adapter.PROJECTION, self._limits)
+
+    def _make_framer(self, framing: str) -> Any:
+        self._framing = framing
+        if framing == "sse":
+            return SSEFramer(max_frame_bytes=self._limits.max_frame_bytes, stray=True)
+        return FRAMINGS[framing](max_frame_bytes=self._limits.max_frame_bytes)
+
+    # -- what there is so far -----------------------------------------------------------------------------------------
+
+    @property
+    def provider(self) -> str:
+        """The protocol's name; "auto" until it is found."""
+        return self._provider
+
+    @property
+    def calls(self) -> tuple[Any, ...]:
+        """The calls so far, in order of first sight. Drafts."""
+        return tuple(self._record.calls)
+
+    @property
+    def ended(self) -> bool:
+        """Has the provider ended the turn, by its own marker or an error? For protocols without a marker (and chat
+        servers that send none) only ``finish()`` can tell."""
+        if self._result is not None:
+            return self._result.ended
+        return self._record.terminal or self._record.error is not None
+
+    @property
+    def progress(self) -> int:
+        """Characters of text and argument text so far: what ``progress_timeout`` watches."""
+        return self._record.progress
+
+    @property
+    def resume_point(self) -> Any:
+        """Where a resumed body has to start (a sequence number or an event id), or None."""
+        if self._record.resume_point is not None:
+            return self._record.resume_point
+        return (self._framer.last_event_id or None) if self._framer is not None else None
+
+    # -- feeding ------------------------------------------------------------------------------------------------------
+
+    def feed(self, chunk: bytes) -> list[Event]:
+        """Take the next bytes of the body, cut anywhere.
+
+        Args:
+            chunk: any bytes-like object (for framing "message": one whole message, str or bytes).
+
+        Returns:
+            The events these bytes complete. When the bytes go wrong, the events before that.
+
+        Raises:
+            StreamError: the bytes of an earlier call were wrong (the same error each time); use ``abort`` for the result.
+            UsageError: after ``finish`` or ``abort``.
+        """
+        if self._result is not None or self._raised is not None:
+            raise UsageError("feed() after the turn was finished or aborted: make a new Turn")
+        if self._error is not None:
+            raise self._error.with_traceback(None)
+        framer = self._framer
+        if framer is None:
+            framer = self._choose(chunk)
+            if framer is None:
+                return []
+            chunk, self._space = self._space, b""
+        try:
+            frames = framer.feed(chunk)
+        except StreamError as error:
+            self._error = error
+            raise
+        events: list[Event] = []
+        self._record.events = events
+        try:
+            for frame in frames:
+                self._frame(frame)
+        except StreamError as error:
+            self._error = error
+        return events
+
+    def _choose(self, chunk: bytes) -> Any:
+        """The framer, as soon as the first byte that is no white space is there."""
+        if not isinstance(chunk, (bytes, bytearray, memoryview)):
+            raise UsageError(f"feed() takes bytes, not {type(chunk).__name__}")
+        self._space += bytes(chunk)
+        head = self._space.lstrip(b"\xef\xbb\xbf \t\r\n")
+        if not head and len(self._space) < _HELD_SPACE:
+            return None
+        array = head.startswith(b"[") and self._provider in ("auto", "google-generate")
+        default = self._adapter.FRAMING if self._adapter is not None else "sse"
+        self._framer = self._make_framer("json-array" if array else default)
+        return self._framer
+
+    # -- frames -------------------------------------------------------------------------------------------------------
+
+    def _frame(self, frame: Frame) -> None:
+        """One whole frame."""
+        if frame.stray:
+            self._stray_line(frame)
+            return
+        self._record.offset = frame.offset
+        if self._adapter is None:
+            self._hold(frame)
+            return
+        try:
+            payload = self._projection.apply(frame.raw)
+        except (MalformedJSON, TruncatedJSON) as error:
+            self._odd_payload(frame, error)
+            return
+        except LimitExceeded as error:
+            error.offset = frame.offset
+            raise
+        self._payload(payload, frame)
+
+    def _payload(self, payload: Any, frame: Frame) -> None:
+        """One JSON payload."""
+        record = self._record
+        adapter = self._adapter
+        assert adapter is not None
+        self._payloads += 1
+        if type(payload) is not dict:
+            record.mark("ignored_frames")
+            return
+        if report_error(record, payload, frame.event, adapter.GOOD_MEMBERS):
+            return
+        if record.terminal:
+            record.mark("data_after_end")
+            return
+        record.duplicate_keys = self._projection.has_duplicate_keys
+        adapter.handle(payload, frame)
+
+    def _odd_payload(self, frame: Frame, error: StreamError) -> None:
+        """A payload that is no JSON as it stands."""
+        record = self._record
+        raw = frame.raw.strip()
+        if not raw or raw.startswith(b":"):
+            record.mark("ignored_frames")
+        elif raw == _DONE:
+            self._payloads += 1
+            if self._adapter is not None:
+                self._adapter.done_marker()
+        elif error.code == "json.bad_utf8" and "invalid_utf8" in frame.marks:
+            self._ill_formed(frame)
+        elif b"\n" in raw and self._lines(frame, raw):
+            pass
+        else:
+            self._payloads += 1
+            raise MalformedJSON(
+                f"the payload is no JSON ({error.code} at its byte {error.offset}): {raw[:80]!r}", code=error.code, offset=frame.offset
+            ) from error
+
+    def _ill_formed(self, frame: Frame) -> None:
+        """Ill-formed UTF-8 is U+FFFD by the event-stream rules. Text may show it; arguments with it are not trusted."""
+        events = self._record.events
+        before = len(events)
+        self._record.mark("invalid_utf8")
+        substitute = Frame(frame.data.encode(), event=frame.event, id=frame.id, offset=frame.offset, terminated=frame.terminated)
+        self._frame(substitute)
+        for event in events[before:]:
+            call = getattr(event, "call", None)
+            if call is not None:
+                self._record.mark_call(call, "invalid_utf8")
+
+    def _lines(self, frame: Frame, raw: bytes) -> bool:
+        """Several documents in one frame, one a line: some gateways leave out the blank lines between events."""
+        lines = [line for line in raw.split(b"\n") if line.strip()]
+        if self._record.profile == "strict":
+            return False
+        for line in lines:
+            if line.strip() != _DONE and not _is_json(line, self._limits):
+                return False
+        self._record.mark("two_documents_in_event")
+        for line in lines:
+            self._frame(Frame(line, event=frame.event, id=frame.id, offset=frame.offset, terminated=frame.terminated))
+        return True
+
+    # -- JSON and other things outside any frame ----------------------------------------------------------------------
+
+    def _stray_line(self, frame: Frame) -> None:
+        """A line that the event-stream rules ignore. JSON in it counts: error bodies come so, whole or over lines."""
+        line = frame.raw
+        if self._stray is None:
+            text = line.strip()
+            if not text:
+                return
+            if not text.startswith((b"{", b"[")):
+                self._record.mark("ignored_lines")
+                if self._nonsense is None:
+                    self._nonsense = frame
+                if text.startswith(b"<") and not self._payloads:
+                    raise self._not_an_event_stream()
+                return
+            self._stray = JSONParser(max_depth=self._limits.max_depth, surrogates="keep")
+            self._stray_bytes = 0
+            self._stray_frame = frame
+            self._stray_text = bytearray()
+        self._stray_bytes += len(line) + 1
+        if self._stray_bytes > self._limits.max_stray_bytes:
+            raise LimitExceeded(
+                f"more than {self._limits.max_stray_bytes} bytes of JSON outside any frame",
+                code="frame.too_large",
+                limit="max_stray_bytes",
+                value=self._limits.max_stray_bytes,
+                option="Limits(max_stray_bytes=...)",
+                offset=frame.offset,
+            )
+        self._stray_text += line + b"\n"
+        try:
+            closed = self._stray.feed(line + b"\n")
+        except StreamError:
+            self._stray = None  # not JSON after all: ignored, as the event-stream rules say
+            self._record.mark("ignored_lines")
+            if self._nonsense is None:
+                self._nonsense = self._stray_frame
+            return
+        if closed:
+            rest = self._stray.unused_data.strip()
+            self._stray = None
+            first = self._stray_frame
+            assert first is not None
+            if rest:
+                self._record.mark("ignored_lines")
+            self._stray_document(Frame(bytes(self._stray_text), offset=first.offset))
+
+    def _stray_document(self, frame: Frame) -> None:
+        """A JSON document that stands where a frame should. In a body of frames it counts only as an error."""
+        alone = not self._payloads
+        self._record.offset = frame.offset
+        self._record.mark("stray_json")
+        if alone or self._adapter is None:
+            self._frame(frame)
+            self._payloads = 0  # what stands alone may be followed by more of its kind
+            return
+        payload = _projection("detect", DETECT_PROJECTION, self._limits).apply(frame.raw)
+        if type(payload) is dict and not report_error(self._record, payload, "", self._adapter.GOOD_MEMBERS | {"type", "event_type"}):
+            self._record.mark("ignored_lines")
+
+    def _not_an_event_stream(self) -> MalformedFrame:
+        frame = self._nonsense
+        assert frame is not None
+        return MalformedFrame(
+            f"the body is no event stream and no JSON; it starts with {frame.raw[:60]!r}", code="frame.not_event_stream", offset=frame.offset
+        )
+
+    # -- provider="auto" ----------------------------------------------------------------------------------------------
+
+    def _hold(self, frame: Frame) -> None:
+        """Find out whose frames these are; until then they wait."""
+        self._held.append(frame)
+        try:
+            payload = _projection("detect", DETECT_PROJECTION, self._limits).apply(frame.raw)
+        except StreamError:
+            payload = None
+            for line in frame.raw.split(b"\n"):  # frames without blank lines between them
+                if _is_json(line, self._limits):
+                    payload = _projection("detect", DETECT_PROJECTION, self._limits).apply(line)
+                    break
+        name = None
+        if type(payload) is dict:
+            name = detect(payload)
+            if name is None and report_error(self._record, payload, frame.event, frozenset({"choices", "candidates"})):
+                name = "openai-chat"  # an error body says nothing about its protocol: any adapter will do
+        if name is not None:
+            self._found(name)
+        elif len(self._held) >= _HELD_FRAMES:
+            raise self._unknown_protocol()
+
+    def _found(self, name: str) -> None:
+        self._set_adapter(name)
+        held, self._held = self._held, []
+        for frame in held:
+            self._frame(frame)
+
+    def _unknown_protocol(self) -> MalformedFrame:
+        first = self._held[0]
+        return MalformedFrame(
+            f"none of the known protocols ({', '.join(ADAPTERS)}); the first payload is {first.raw[:60]!r}: name the provider",
+            code="frame.unknown_protocol",
+            offset=first.offset,
+        )
+
+    # -- the end ------------------------------------------------------------------------------------------------------
+
+    def finish(self) -> TurnResult:
+        """The body has ended, without a transport error.
+
+        Returns:
+            The result; the same one again when called again. Events that only the end brought are in ``take_events()``.
+
+        Raises:
+            TurnTruncated: the provider had not ended the turn, and ``on_cut`` says "raise". ``.result`` has everything.
+            StreamError: the bytes were wrong; use ``abort(error)`` for the result.
+        """
+        if self._raised is not None:
+            raise self._raised.with_traceback(None)
+        if self._result is not None:
+            return self._result
+        if self._error is not None:
+            raise self._error.with_traceback(None)
+        self._record.events = self._late
+        try:
+            clean = self._finish_body()
+        except StreamError as error:
+            self._error = error
+            raise
+        result = self._settle(clean, None, None)
+        if result.truncated and self._raises_on_cut():
+            assert isinstance(result.error, TurnTruncated)
+            self._raised = result.error
+            raise self._raised
+        return result
+
+    def _raises_on_cut(self) -> bool:
+        if self._on_cut is not None:
+            return self._on_cut == "raise"
+        return self._adapter is not None and self._adapter.RAISES_ON_CUT
+
+    def _finish_body(self) -> bool:
+        """Take the last, unterminated frame, if it counts. Returns whether the body ended at the border of a frame."""
+        if self._framer is None:
+            self._framer = self._make_framer("sse")
+            self._framer.feed(self._space)
+        framer = self._framer
+        inside = framer.in_frame
+        clean = not inside
+        for frame in framer.finish(flush=True):
+            if frame.terminated or frame.stray:
+                self._frame(frame)
+            elif frame.raw.strip() == _DONE or _is_json(frame.raw, self._limits):
+                if self._framing == "sse":
+                    self._record.offset = frame.offset
+                    self._record.mark("unterminated_frame")
+                clean = True
+                self._frame(frame)
+        if self._framing == "json-array" and not framer.closed:
+            clean = False
+        if self._stray is not None:
+            clean = False
+        if self._adapter is None and self._held:
+            if any(frame.raw.strip() not in (b"", _DONE) for frame in self._held):
+                raise self._unknown_protocol()
+        if self._nonsense is not None and not self._payloads and not self._record.events and not self._record.error:
+            raise self._not_an_event_stream()
+        return clean
+
+    def abort(self, cause: Cause) -> TurnResult:
+        """The turn was ended from outside: a transport error, a time-out, the caller.
+
+        Args:
+            cause: an exception, or "aborted" or "idle_timeout".
+
+        Returns:
+            The result. After a good end of the provider's own it is the good result; after ``finish`` it is that result.
+        """
+        if self._raised is not None:
+            return self._raised.result  # type: ignore[no-any-return]
+        if self._result is not None:
+            return self._result
+        self._record.events = self._late
+        word = cause if isinstance(cause, str) else _cause_word(cause)
+        return self._settle(False, cause, word)
+
+    def take_events(self) -> list[Event]:
+        """The events that ``finish`` or ``abort`` brought, once: those of an unterminated last frame, calls that were never
+        named, and ``TurnEnd``."""
+        events, self._late = self._late, []
+        return events
+
+    def _settle(self, clean: bool, cause: Cause | None, word: str | None) -> TurnResult:
+        record, adapter = self._record, self._adapter
+        ended = record.error is not None
+        if adapter is not None:
+            ended = adapter.at_end(clean) or ended
+        well = ended and record.error is None
+        for call in record.calls:
+            waited = call._buffer.finish()
+            if waited:
+                if call._announced:
+                    record.events.append(ArgumentsDelta(call, waited))
+                else:
+                    call._held.append(waited)
+            record.announce(call)
+            call._empty_is_object = well and call.kind == "json"
+            if adapter is not None and adapter.CLOSES_CALLS and not call.closed:
+                record.doubt(call, "args_incomplete", "the provider never closed the call")
+            if call.name is None:
+                if call.id is None:
+                    record.doubt(call, "orphan_arguments", "argument text with neither id nor name")
+                else:
+                    record.doubt(call, "no_name", "the call never got a name")
+        record.flush_text()
+        self._synthetic_ids()
+        outcome, reason = self._outcome(ended, cause, word)
+        result = TurnResult(
+            provider=self._provider,
+            calls=tuple(record.calls),
+            texts=record.texts(),
+            outcome=outcome,
+            reason=reason,
+            ended=ended,
+            truncated=not ended,
+            cause=word if not ended and word in ("aborted", "idle_timeout") else None,
+            error=record.error if ended else cause if isinstance(cause, BaseException) else None,
+            usage=record.usage,
+            marks=record.marks,
+            resume_point=self.resume_point,
+            response_id=record.response_id,
+            runs_on_stop=adapter is not None and adapter.RUNS_ON_STOP and record.profile != "strict",
+            has_end_marker=record.terminal,
+        )
+        if not ended and result.error is None and cause is None:
+            nothing = not self._payloads and not record.calls and not result.text
+            result.error = TurnTruncated(
+                "the body is empty" if nothing else "the body ended before the provider ended the turn",
+                code="turn.empty" if nothing else "turn.cut",
+                offset=self._framer.offset if self._framer is not None else 0,
+                result=result,
+            )
+        self._result = result
+        self._late.append(TurnEnd(result))
+        return result
+
+    def _outcome(self, ended: bool, cause: Cause | None, word: str | None) -> tuple[Outcome, str | None]:
+        record = self._record
+        if record.error is not None:
+            return Outcome.ERROR, record.reason
+        if not ended:
+            return (Outcome.CANCELLED if word == "aborted" else Outcome.CUT), record.reason
+        outcome = record.outcome or Outcome.UNKNOWN
+        mine = [call for call in record.calls if call.runs_on == "client"]
+        refusal = any(channel == "refusal" for _, channel in record.texts())
+        if outcome is Outcome.UNKNOWN:
+            record.mark("unknown_reason", detail=record.reason or "")
+        if outcome is Outcome.STOP:
+            if refusal:
+                return Outcome.REFUSED, record.reason
+            if mine:
+                record.mark("finish_stop_with_calls")
+        elif outcome is Outcome.TOOL_CALLS:
+            if refusal:
+                record.mark("refusal_with_calls")
+            if not mine:
+                record.mark("tool_reason_without_calls")
+        return outcome, record.reason
+
+    def _synthetic_ids(self) -> None:
+        """Calls without an id get one: the same for the same bytes, different within a turn and, as far as the stream
+        tells turns apart, between turns."""
+        for call in self._record.calls:
+            if call.id is None:
+                seed = f"{self._record.response_id}\0{call.key}\0{call.name}\0{call.text}"
+                call.id = "tw_" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:24]
+                call.id_is_synthetic = True
+
+    def __repr__(self) -> str:
+        state = "finished" if self._result is not None else "failed" if self._error is not None else "open"
+        return f"<Turn {self._provider} {state}, {len(self._record.calls)} calls>"
+
+
+#: The names that ``Turn`` takes, besides "auto".
+PROVIDERS: tuple[str, ...] = tuple(ADAPTERS)
+
+
+def _is_json(raw: bytes, limits: Limits) -> bool:
+    """Is this one complete JSON document?"""
+    try:
+        return _projection("none", {}, limits).apply(raw) is not MISSING
+    except StreamError:
+        return False
+
+
+def _cause_word(cause: BaseException) -> str | None:
+    """The gate's word for an exception: cancelled by the caller, timed out, or neither."""
+    if isinstance(cause, (asyncio.CancelledError, KeyboardInterrupt, GeneratorExit)):
+        return "aborted"
+    return "idle_timeout" if isinstance(cause, TimeoutError) else None
