@@ -1020,6 +1020,12 @@ cdef class Projection:
             self.busy = False
             tw_build_clear(&b)
 
+    def __copy__(self):
+        return self
+
+    def __deepcopy__(self, memo):
+        return self  # it never changes
+
     def __reduce__(self):
         return _restore_projection, (self.spec, self.max_depth)
 

@@ -43,6 +43,10 @@ MARKS: dict[str, str] = {
     "text_conflict": "a final text differs from its deltas; the deltas stand",
     "text_cumulative": "text came as growing snapshots; only what was new counts",
     "id_from_events": "ids were taken from elsewhere in the stream",
+    "response_id_changed": "events of one response carry different response ids; the first counts",
+    "misplaced_delta": "a delta of a kind that its block or item does not have; dropped",
+    "delta_after_stop": "text came after the end of its block",
+    "orphan_end": "the end of a block that never started",
     # calls
     "index_missing": "a call came without an index",
     "index_reused": "a second call came under an index already taken",
@@ -54,6 +58,7 @@ MARKS: dict[str, str] = {
     "args_repeated": "the complete argument text was sent once more; dropped",
     "call_repeated": "the same call was sent again; dropped",
     "args_final_only": "argument text, or its end, stood only in the provider's final text",
+    "args_out_of_order": "a piece of streamed arguments went back to what was already shown; the text was put together anew at the end",
     "status_in_progress": "the item was closed with status in_progress by a program caller",
     "needs_approval": "the item asks a person for approval; it is not runnable",
 }

@@ -232,7 +232,7 @@ class Turn:
         if type(payload) is not dict:
             record.mark("ignored_frames")
             return
-        if report_error(record, payload, frame.event, adapter.GOOD_MEMBERS):
+        if report_error(record, payload, frame.event, adapter.GOOD_MEMBERS) and not adapter.ERROR_BESIDES & payload.keys():
             return
         if record.terminal:
             record.mark("data_after_end")
@@ -250,6 +250,9 @@ class Turn:
             self._payloads += 1
             if self._adapter is not None:
                 self._adapter.done_marker()
+        elif frame.event == "error":
+            self._payloads += 1
+            record.fail(frame.data)
         elif error.code == "json.bad_utf8" and "invalid_utf8" in frame.marks:
             self._ill_formed(frame)
         elif b"\n" in raw and self._lines(frame, raw):
@@ -274,12 +277,9 @@ class Turn:
 
     def _lines(self, frame: Frame, raw: bytes) -> bool:
         """Several documents in one frame, one a line: some gateways leave out the blank lines between events."""
-        lines = [line for line in raw.split(b"\n") if line.strip()]
-        if self._record.profile == "strict":
+        if not self._is_whole(raw):
             return False
-        for line in lines:
-            if line.strip() != _DONE and not _is_json(line, self._limits):
-                return False
+        lines = [line for line in raw.split(b"\n") if line.strip()]
         self._record.mark("two_documents_in_event")
         for line in lines:
             self._frame(Frame(line, event=frame.event, id=frame.id, offset=frame.offset, terminated=frame.terminated))
@@ -437,7 +437,7 @@ class Turn:
         for frame in framer.finish(flush=True):
             if frame.terminated or frame.stray:
                 self._frame(frame)
-            elif frame.raw.strip() == _DONE or _is_json(frame.raw, self._limits):
+            elif self._is_whole(frame.raw):
                 if self._framing == "sse":
                     self._record.offset = frame.offset
                     self._record.mark("unterminated_frame")
@@ -453,6 +453,13 @@ class Turn:
         if self._nonsense is not None and not self._payloads and not self._record.events and not self._record.error:
             raise self._not_an_event_stream()
         return clean
+
+    def _is_whole(self, raw: bytes) -> bool:
+        """Is the payload of an unterminated frame all there: JSON, ``[DONE]``, or (see ``_lines``) several of them?"""
+        if raw.strip() == _DONE or _is_json(raw, self._limits):
+            return True
+        lines = [line.strip() for line in raw.split(b"\n") if line.strip()]
+        return self._record.profile != "strict" and len(lines) > 1 and all(line == _DONE or _is_json(line, self._limits) for line in lines)
 
     def abort(self, cause: Cause) -> TurnResult:
         """The turn was ended from outside: a transport error, a time-out, the caller.
@@ -534,7 +541,7 @@ class Turn:
     def _outcome(self, ended: bool, cause: Cause | None, word: str | None) -> tuple[Outcome, str | None]:
         record = self._record
         if record.error is not None:
-            return Outcome.ERROR, record.reason
+            return Outcome.ERROR, record.reason if record.outcome is Outcome.ERROR else record.error.type or record.reason
         if not ended:
             return (Outcome.CANCELLED if word == "aborted" else Outcome.CUT), record.reason
         outcome = record.outcome or Outcome.UNKNOWN

@@ -50,6 +50,7 @@ class TurnRecord:
         self.response_id: str | None = None
         self.offset = 0
         self.resume_point: Any = None
+        self.extra: dict[str, Any] = {}  # what must be sent back with the turn and belongs to no call, under the provider's names
         self.progress = 0  # characters of text and argument text so far; what progress_timeout watches
         self._texts: dict[tuple[int, Channel], ArgumentBuffer] = {}
         self._marks: dict[str, Mark] = {}
@@ -260,6 +261,8 @@ class Adapter:
     CLOSES_CALLS: ClassVar[bool] = True
     #: Members of ordinary payloads, at least one of which each has: what tells them from a bare ``{"code", "message"}``.
     GOOD_MEMBERS: ClassVar[frozenset[str]]
+    #: Members that are read even where an error object stands beside them.
+    ERROR_BESIDES: ClassVar[frozenset[str]] = frozenset()
     #: A cut raises ``TurnTruncated`` by default instead of returning.
     RAISES_ON_CUT: ClassVar[bool] = False
 
@@ -322,6 +325,21 @@ def outcome_of(word: str, known: Mapping[str, Outcome]) -> Outcome:
 def compact_json(value: Any) -> str:
     """Arguments that came as an object, as argument text: compact JSON in wire order."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def same_json(one: str, other: str) -> bool:
+    """Do two JSON texts mean the same? White space and the order of members do not count, nor does ``3`` against ``3.0``:
+    objects that went through a protobuf Struct hold doubles only."""
+    if one == other:
+        return True
+    try:
+        return _canonical(one) == _canonical(other)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _canonical(text: str) -> str:
+    return json.dumps(json.loads(text, parse_int=float), sort_keys=True)
 
 
 def blank(value: Any) -> str | None:

@@ -43,6 +43,7 @@ class OpenAIChatAdapter(Adapter):
     RUNS_ON_STOP: ClassVar[bool] = True
     CLOSES_CALLS: ClassVar[bool] = False
     GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"choices", "usage"})
+    ERROR_BESIDES: ClassVar[frozenset[str]] = frozenset({"choices"})
     PROJECTION: ClassVar[Mapping[str, Any]] = {
         "id": True,
         "object": True,
@@ -96,9 +97,9 @@ class OpenAIChatAdapter(Adapter):
         delta = choice.get("delta")
         if type(delta) is dict:
             self._delta(delta, number, correlator)
-        message = choice.get("message")
-        if type(message) is dict:
-            # A whole completion, also inside a stream: the message is one delta with everything in it.
+        elif type(message := choice.get("message")) is dict:
+            # A whole completion, also inside a stream: the message is one delta with everything in it. Beside a delta it
+            # repeats it.
             self.record.mark("whole_completion")
             self._delta(message, number, correlator)
         reason = blank(choice.get("finish_reason"))
