@@ -7,6 +7,7 @@ growing buffer, the usual way.
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import statistics
 import time
@@ -104,10 +105,8 @@ def measure(shape: str) -> dict[str, dict[int, float]]:
     for _ in range(ROUNDS):
         for held in SIZES:
             for name, (make, steps) in CONTENDERS.items():
-                try:
+                with contextlib.suppress(ImportError):
                     samples[name][held].append(cost(make, text, held, size, steps) * 1e6)
-                except ImportError:
-                    pass
     return {name: {n: statistics.median(v) for n, v in by.items() if v} for name, by in samples.items()}
 
 

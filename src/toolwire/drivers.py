@@ -132,6 +132,7 @@ class _Stream:
         self._silent = 0.0  # seconds of waiting since the last byte
         self._stalled = 0.0  # seconds of waiting since the last text or argument text
         self._busy = False
+        self._closed = False
 
     @property
     def turn(self) -> Turn:
@@ -147,9 +148,7 @@ class _Stream:
 
     def _arrived(self, chunk: Any, waited: float) -> None:
         if not isinstance(chunk, (bytes, bytearray, memoryview)) and not (self._whole_messages and isinstance(chunk, str)):
-            raise UsageError(
-                f"the iterable gave a {type(chunk).__name__}; the drivers take the body's bytes (httpx: iter_bytes, not iter_text or iter_lines)"
-            )
+            raise UsageError(f"the iterable gave a {type(chunk).__name__}; the drivers take the body's bytes (httpx: iter_bytes, not iter_text or iter_lines)")
         before = self._turn.progress
         self._stalled += waited
         if len(chunk):
@@ -272,7 +271,8 @@ class EventStream(_Stream, Iterator[Event]):
 
     def _close_source(self) -> None:
         close = getattr(self._source, "close", None)
-        if close is not None:
+        if close is not None and not self._closed:
+            self._closed = True
             # The turn is decided; how the transport takes its leave does not change it.
             with contextlib.suppress(Exception):
                 close()
@@ -375,6 +375,9 @@ class AsyncEventStream(_Stream, AsyncIterator[Event]):
             return _Failed(error)
 
     async def _close_source(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
         with contextlib.suppress(Exception):  # as in EventStream._close_source
             if hasattr(self._source, "aclose"):
                 left = [limit for limit in (self._idle_timeout, self._progress_timeout) if limit is not None]
@@ -475,9 +478,7 @@ def aiter_events(
     else:
         raise UsageError(f"chunks is a {type(chunks).__name__}, which is no iterable of bytes, asynchronous or not")
     turn = Turn(provider, framing=framing, limits=limits, profile=profile, on_cut="return")
-    return AsyncEventStream(
-        source, turn, framing=framing, idle_timeout=idle_timeout, progress_timeout=progress_timeout, clock=clock
-    )
+    return AsyncEventStream(source, turn, framing=framing, idle_timeout=idle_timeout, progress_timeout=progress_timeout, clock=clock)
 
 
 def _reject_whole_body(chunks: object) -> None:

@@ -7,7 +7,7 @@ so far. None of them is a permission to run anything: that comes from ``toolwire
 from __future__ import annotations
 
 from collections.abc import Mapping
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ._json import MISSING, ArgumentBuffer
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 Channel: TypeAlias = Literal["text", "reasoning", "refusal"]
 
 
-class Outcome(str, Enum):
+class Outcome(StrEnum):
     """How a turn went, the same for all providers. The order of members is the order of restriction:
     of several finish reasons the first one here wins."""
 
@@ -36,9 +36,6 @@ class Outcome(str, Enum):
     UNKNOWN = "UNKNOWN"
     STOP = "STOP"
     TOOL_CALLS = "TOOL_CALLS"
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class ToolCall:
@@ -77,7 +74,9 @@ class ToolCall:
         "runs_on",
     )
 
-    def __init__(self, key: str, *, id: str | None, name: str | None, kind: Literal["json", "text"], runs_on: Literal["client", "provider"], choice: int, limits: Limits) -> None:
+    def __init__(
+        self, key: str, *, id: str | None, name: str | None, kind: Literal["json", "text"], runs_on: Literal["client", "provider"], choice: int, limits: Limits
+    ) -> None:
         self.key = key
         self.id = id
         self.id_is_synthetic = False

@@ -349,9 +349,7 @@ class Turn:
     def _not_an_event_stream(self) -> MalformedFrame:
         frame = self._nonsense
         assert frame is not None
-        return MalformedFrame(
-            f"the body is no event stream and no JSON; it starts with {frame.raw[:60]!r}", code="frame.not_event_stream", offset=frame.offset
-        )
+        return MalformedFrame(f"the body is no event stream and no JSON; it starts with {frame.raw[:60]!r}", code="frame.not_event_stream", offset=frame.offset)
 
     # -- provider="auto" ----------------------------------------------------------------------------------------------
 
@@ -447,9 +445,8 @@ class Turn:
             clean = False
         if self._stray is not None:
             clean = False
-        if self._adapter is None and self._held:
-            if any(frame.raw.strip() not in (b"", _DONE) for frame in self._held):
-                raise self._unknown_protocol()
+        if self._adapter is None and any(frame.raw.strip() not in (b"", _DONE) for frame in self._held):
+            raise self._unknown_protocol()
         if self._nonsense is not None and not self._payloads and not self._record.events and not self._record.error:
             raise self._not_an_event_stream()
         return clean

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard
 
 from .._json import ArgumentBuffer
 from ..errors import LimitExceeded, MalformedFrame, ProviderError
@@ -347,7 +347,7 @@ def blank(value: Any) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
-def is_index(value: Any) -> bool:
+def is_index(value: Any) -> TypeGuard[int]:
     """A plain integer (bool is none)."""
     return type(value) is int
 

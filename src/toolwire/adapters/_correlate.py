@@ -10,7 +10,7 @@ A *fragment* is one entry of ``tool_calls``. Blank ids and names count as absent
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 from .._json import ArgumentBuffer
 from ..events import ToolCall
@@ -79,7 +79,7 @@ class Correlator:
             _merge(slot.call.extra, extra)
         self._take(slot, name, arguments, starts)
 
-    def _find(self, index: int | None, id: str | None, name: str | None, starts: bool, arguments: Any) -> Slot | str | list[Slot]:
+    def _find(self, index: int | None, id: str | None, name: str | None, starts: bool, arguments: Any) -> Slot | Literal["new", "nothing"] | list[Slot]:
         """The slot to continue, "new", "nothing" (a fragment that says nothing about any call), or the slots in doubt."""
         at_index = self._by_index.get(index) if index is not None else None
         if id is not None and id in self._by_id:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from .._json import ArgumentBuffer
 from ..errors import LimitExceeded
 from ..events import Channel, Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, compact_json, is_index, outcome_of, same_json
+from ._base import Adapter, TurnRecord, blank, compact_json, outcome_of, same_json
 from ._partial_args import PartialArgs
 
 if TYPE_CHECKING:
@@ -148,7 +148,7 @@ class GoogleGenerateAdapter(Adapter):
 
     def _candidate(self, candidate: dict[str, Any], frame: Frame) -> None:
         index = candidate.get("index")
-        choice = index if is_index(index) else 0  # proto3 JSON leaves out a zero
+        choice: int = index if type(index) is int else 0  # proto3 JSON leaves out a zero
         state = self._candidates.get(choice)
         if state is None:
             state = self._candidates[choice] = _Candidate()
@@ -203,9 +203,7 @@ class GoogleGenerateAdapter(Adapter):
             else:
                 # It goes back on the part it came with: the text of this channel that ends here.
                 end = len(record.text_so_far(channel, choice))
-                record.extra.setdefault("thoughtSignatures", []).append(
-                    {"candidate": choice, "channel": channel, "end": end, "thoughtSignature": signature}
-                )
+                record.extra.setdefault("thoughtSignatures", []).append({"candidate": choice, "channel": channel, "end": end, "thoughtSignature": signature})
 
     def _tool_call(self, tool: dict[str, Any], choice: int) -> ToolCall:
         """A tool that the provider runs itself."""

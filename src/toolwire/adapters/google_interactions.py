@@ -345,6 +345,8 @@ class InteractionsAdapter(Adapter):
             step = self._start_call(index, kind, {"id": id, "name": name})
         call = step.call
         assert call is not None
+        if kind != step.kind:
+            record.doubt(call, "args_conflict", f"a {kind[:40]} delta in a {step.kind[:40]} step")
         if step.stopped:
             record.doubt(call, "args_ambiguous", f"a delta came after step {index} was stopped")
         if call.id is None and id is not None and id not in self._ids:
