@@ -564,7 +564,7 @@ def test_clock_of_the_caller_is_asked_for_the_shorter_of_both_limits():
     assert str(result.error) == "no text and no argument text for 20 s (progress_timeout)"
     # Argument text at 16; from there bytes reset the first limit only.
     assert clock.asked[:5] == [10, 10, 10, 10, 4]  # and once more to close the body
-    assert clock.now == 36
+    assert clock.now == 36 + 8
 
 
 def test_synchronous_driver_looks_at_progress_between_chunks():

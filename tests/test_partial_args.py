@@ -86,7 +86,29 @@ def test_a_path_may_end_an_array() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "a", ".a", "$a", "$.", "$..a", "$.a.", "$.*", "$.a.*.b", "$[*]", "$[-1]", "$[01]", "$[0:2]", "$[0,1]", "$[?@.a]", "$[a]", "$['a]", "$['\\x']", "$.a[].b", "$.a[0", "$[٣]"],
+    [
+        "",
+        "a",
+        ".a",
+        "$a",
+        "$.",
+        "$..a",
+        "$.a.",
+        "$.*",
+        "$.a.*.b",
+        "$[*]",
+        "$[-1]",
+        "$[01]",
+        "$[0:2]",
+        "$[0,1]",
+        "$[?@.a]",
+        "$[a]",
+        "$['a]",
+        "$['\\x']",
+        "$.a[].b",
+        "$.a[0",
+        "$[٣]",
+    ],
 )
 def test_a_path_to_no_one_place_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="bad jsonPath"):

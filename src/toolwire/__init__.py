@@ -6,6 +6,7 @@ ended the turn, which calls may run. ``JSONParser`` and the framers are the same
 
 from ._framing import Frame, JSONArrayFramer, MessageFramer, NDJSONFramer, SSEFramer
 from ._json import MISSING, JSONParser, loads
+from .drivers import AsyncEventStream, Clock, EventStream, aiter_events, iter_events
 from .errors import (
     GateRefused,
     LimitExceeded,
@@ -42,9 +43,12 @@ __all__ = [
     "MISSING",
     "PROVIDERS",
     "ArgumentsDelta",
+    "AsyncEventStream",
     "CallEnd",
     "CallStart",
+    "Clock",
     "Event",
+    "EventStream",
     "Frame",
     "GateDecision",
     "GatePolicy",
@@ -77,5 +81,7 @@ __all__ = [
     "UsageError",
     "UsageUpdate",
     "__version__",
+    "aiter_events",
+    "iter_events",
     "loads",
 ]

@@ -52,6 +52,7 @@ def loads(
     allow_nan: bool = False,
     allow_control_characters: bool = False,
 ) -> Any: ...
+
 @final
 class ArgumentBuffer:
     def __init__(self, *, max_chars: int, max_depth: int = 512, json: bool = True) -> None: ...

@@ -75,7 +75,8 @@ cdef extern from "_pybuild.h" nogil:
         uint32_t depth, frames_cap, lent, more_marks
         uint8_t lead, in_text, exposed, refuse_duplicates
 
-    int ST_JSON_NEED_VALUE, ST_JSON_NEED_VALUE_OR_END, ST_JSON_NEED_COLON, ST_JSON_IN_NUMBER, ST_JSON_DONE, ST_JSON_ERROR
+    int ST_JSON_NEED_VALUE, ST_JSON_NEED_VALUE_OR_END, ST_JSON_NEED_COLON, ST_JSON_IN_STRING
+    int ST_JSON_IN_NUMBER, ST_JSON_DONE, ST_JSON_ERROR
     int TW_OK, TW_NUM_INT
     int TW_E_JSON_UNEXPECTED_BYTE, TW_E_JSON_BAD_LITERAL, TW_E_JSON_BAD_NUMBER, TW_E_JSON_BAD_ESCAPE
     int TW_E_JSON_CONTROL_CHARACTER, TW_E_JSON_BAD_UTF8, TW_E_JSON_LONE_SURROGATE, TW_E_JSON_DUPLICATE_KEY
@@ -430,6 +431,10 @@ cdef class JSONParser:
             raise UsageError("the parser is busy: it was called again from inside its own feed()")
         if self.error is not None:
             raise self.error.with_traceback(None)
+        if self.held is not None and self.j.state == ST_JSON_IN_STRING:
+            # The other half could still have come.
+            self.error = _truncated(self.fed, tw_build_path(&self.b, &self.j))
+            raise self.error
         self.release_held()
         if self.j.state == ST_JSON_IN_NUMBER and self.j.depth == 0 and tw_num_may_end(self.j.number):
             status = tw_b_number(&self.b, &self.j, NULL, 0, self.j.number <= TW_NUM_INT)
@@ -539,7 +544,8 @@ cdef class JSONParser:
         """What was tolerated, as a tuple of ``Mark``."""
         if self.b.marks == NULL:
             return ()
-        marks = [Mark(name, offset, path) for name, offset, path in <list>self.b.marks]
+        # In the order of their places: a repeated key is noticed when its second value is shown, which depends on cuts.
+        marks = [Mark(name, offset, path) for name, offset, path in sorted(<list>self.b.marks, key=lambda mark: mark[1])]
         if self.b.more_marks:
             marks.append(Mark("more_marks", times=self.b.more_marks))
         return tuple(marks)
@@ -630,6 +636,50 @@ cdef class JSONParser:
             <object>self.b.marks if self.b.marks != NULL else None, self.b.more_marks,
         )
         return _restore_parser, (options, machine, build, self.fed, self.error, self.rest, self.held, self.finished)
+
+
+cdef extern from *:
+    """
+    /* Cython visits the members that are Python objects; the live value hangs below a C struct. These two are put in front
+     * of what Cython made, once, when the module is loaded. */
+    static traverseproc tw_parser_traverse_rest;
+    static inquiry tw_parser_clear_rest;
+    static Py_ssize_t tw_parser_build_at, tw_parser_machine_at;
+
+    static int tw_parser_traverse(PyObject *self, visitproc visit, void *arg)
+    {
+        int r = tw_build_traverse((tw_build *)(void *)((char *)self + tw_parser_build_at), visit, arg);
+        return r ? r : tw_parser_traverse_rest(self, visit, arg);
+    }
+
+    static int tw_parser_clear(PyObject *self)
+    {
+        /* A finaliser may still call it: the machine is put where it takes nothing. */
+        ((tw_json *)(void *)((char *)self + tw_parser_machine_at))->state = ST_JSON_ERROR;
+        tw_build_clear((tw_build *)(void *)((char *)self + tw_parser_build_at));
+        return tw_parser_clear_rest(self);
+    }
+
+    static void tw_parser_collect(PyObject *type, Py_ssize_t build_at, Py_ssize_t machine_at)
+    {
+        PyTypeObject *t = (PyTypeObject *)type;
+        tw_parser_build_at = build_at;
+        tw_parser_machine_at = machine_at;
+        tw_parser_traverse_rest = t->tp_traverse;
+        tw_parser_clear_rest = t->tp_clear;
+        t->tp_traverse = tw_parser_traverse;
+        t->tp_clear = tw_parser_clear;
+    }
+    """
+    void tw_parser_collect(object, Py_ssize_t, Py_ssize_t)
+
+
+cdef void _let_parsers_be_collected():
+    cdef JSONParser p = JSONParser()
+    tw_parser_collect(JSONParser, <char *>&p.b - <char *><PyObject *>p, <char *>&p.j - <char *><PyObject *>p)
+
+
+_let_parsers_be_collected()
 
 
 cdef bint tw_build_path_due(const tw_build *b, const tw_json *j):
@@ -996,7 +1046,7 @@ cdef class Projection:
         end = p + PyBytes_GET_SIZE(raw)
         tw_json_init(&j, self.stack, self.max_depth)
         j.surrogates = TW_SURROGATES_KEEP
-        j.raw_surrogates = True
+        j.raw_surrogates = isinstance(data, str)
         tw_build_init(&b, &_keys)
         b.node = self.root
         self.busy = True

@@ -94,6 +94,16 @@ static void tw_build_clear(tw_build *b)
     Py_XDECREF(marks);
 }
 
+/* The garbage collector's view: containers and marks. The rest can hold no cycle. */
+static int tw_build_traverse(const tw_build *b, visitproc visit, void *arg)
+{
+    uint32_t i;
+    Py_VISIT(b->root);
+    Py_VISIT(b->marks);
+    for (i = 0; i < b->depth; i++) Py_VISIT(b->frames[i].container);
+    return 0;
+}
+
 static TW_NOINLINE int tw_scratch_grow(tw_build *b, size_t n)
 {
     size_t cap = b->scratch_cap ? b->scratch_cap : 64;
@@ -133,17 +143,14 @@ static inline void tw_scratch_reset(tw_build *b)
 }
 
 /* Where the value at hand stands: keys and indices down to it. */
-static PyObject *tw_build_path(const tw_build *b, const tw_json *j)
+static PyObject *tw_path(const tw_build *b, int in_element)
 {
     uint32_t n = b->depth, i;
     PyObject *path;
     if (n > 0) {
         /* The innermost container adds a step only if one of its values has begun or must come next. */
         const tw_frame *top = &b->frames[n - 1];
-        int object = PyDict_CheckExact(top->container);
-        int due = object ? top->key != NULL
-                         : !(j->state == ST_JSON_NEED_VALUE_OR_END || j->state == ST_JSON_AFTER_VALUE);
-        if (!due) n--;
+        if (!(PyDict_CheckExact(top->container) ? top->key != NULL : in_element)) n--;
     }
     path = PyTuple_New((Py_ssize_t)n);
     if (path == NULL) return NULL;
@@ -158,8 +165,14 @@ static PyObject *tw_build_path(const tw_build *b, const tw_json *j)
     return path;
 }
 
-/* A mark for the value at hand. Memory that is lacking here costs the mark, not the parse. */
-static TW_NOINLINE void tw_mark(tw_build *b, const tw_json *j, const char *name, uint64_t offset)
+/* Between two runs of the machine only: j->state is not kept up to date inside one. */
+static PyObject *tw_build_path(const tw_build *b, const tw_json *j)
+{
+    return tw_path(b, !(j->state == ST_JSON_NEED_VALUE_OR_END || j->state == ST_JSON_AFTER_VALUE));
+}
+
+/* A mark for the value at hand, which has begun. Memory that is lacking here costs the mark, not the parse. */
+static TW_NOINLINE void tw_mark(tw_build *b, const char *name, uint64_t offset)
 {
     PyObject *path, *entry;
     if (b->marks != NULL && PyList_GET_SIZE(b->marks) >= TW_MARKS) {
@@ -167,7 +180,7 @@ static TW_NOINLINE void tw_mark(tw_build *b, const tw_json *j, const char *name,
         return;
     }
     if (b->marks == NULL && (b->marks = PyList_New(0)) == NULL) { PyErr_Clear(); return; }
-    path = tw_build_path(b, j);
+    path = tw_path(b, 1);
     entry = path == NULL ? NULL : Py_BuildValue("sKN", name, (unsigned long long)offset, path);
     if (entry == NULL || PyList_Append(b->marks, entry) < 0) PyErr_Clear();
     Py_XDECREF(entry);
@@ -219,7 +232,7 @@ static inline int tw_put(tw_build *b, const tw_json *j, PyObject *v)
     if (f->key != NULL) {
         Py_ssize_t before = PyDict_GET_SIZE(f->container);
         r = PyDict_SetItem(f->container, f->key, v);
-        if (TW_UNLIKELY(PyDict_GET_SIZE(f->container) == before) && r == 0) tw_mark(b, j, "duplicate_key", b->key_offset);
+        if (TW_UNLIKELY(PyDict_GET_SIZE(f->container) == before) && r == 0) tw_mark(b, "duplicate_key", b->key_offset);
     } else {
         r = PyList_Append(f->container, v);
     }
@@ -562,14 +575,14 @@ static inline int tw_b_number(tw_build *b, tw_json *j, const uint8_t *p, size_t 
 static inline int tw_b_literal(tw_build *b, tw_json *j, int which)
 {
     int e;
-    if (TW_UNLIKELY(which >= TW_LIT_NAN)) tw_mark(b, j, "nan", j->token_offset);
+    if (TW_UNLIKELY(which >= TW_LIT_NAN)) tw_mark(b, "nan", j->token_offset);
     e = tw_put(b, j, tw_literal_object(which));
     if (e == TW_OK) tw_value_done(b);
     return e;
 }
 
-static inline void tw_b_lone_surrogate(tw_build *b, tw_json *j, uint64_t offset) { tw_mark(b, j, "lone_surrogate", offset); }
-static inline void tw_b_control_character(tw_build *b, tw_json *j, uint64_t offset) { tw_mark(b, j, "control_character", offset); }
+static inline void tw_b_lone_surrogate(tw_build *b, tw_json *j, uint64_t offset) { tw_mark(b, "lone_surrogate", offset); }
+static inline void tw_b_control_character(tw_build *b, tw_json *j, uint64_t offset) { tw_mark(b, "control_character", offset); }
 
 #define TW_JSON_RUN tw_build_run
 #define TW_SINK_T tw_build

@@ -136,6 +136,7 @@ static inline void tw_str_append(tw_str *g, const uint8_t *p, size_t n, uint8_t 
 #if TW_GROW_IN_PLACE
     Py_ssize_t at = PyUnicode_GET_LENGTH(g->o);
     int kind = PyUnicode_KIND(g->o);
+    if (n == 0) return; /* p may be NULL */
     if (lead == 0 && kind == PyUnicode_1BYTE_KIND) memcpy((Py_UCS1 *)PyUnicode_DATA(g->o) + at, p, n);
     else tw_str_write(PyUnicode_DATA(g->o), kind, at, p, n);
     tw_str_set_length(g->o, at + (Py_ssize_t)(n - cont));

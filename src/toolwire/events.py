@@ -249,6 +249,8 @@ class TurnResult:
         ended: the provider ended the turn itself (well or not).
         truncated: the body stopped before that.
         cause: "aborted" or "idle_timeout" where the caller ended the turn, else None.
+        extra: what must be sent back with the turn and belongs to no call (signatures, a continuation token), under the
+            provider's names.
         error: the ``StreamError`` or transport error that ended it, a ``TurnTruncated`` for a cut, or None.
         usage: the provider's last usage figures, or None.
         marks: what was tolerated in the turn as a whole.
@@ -263,6 +265,7 @@ class TurnResult:
         "cause",
         "ended",
         "error",
+        "extra",
         "has_end_marker",
         "marks",
         "outcome",
@@ -295,6 +298,7 @@ class TurnResult:
         response_id: str | None,
         runs_on_stop: bool,
         has_end_marker: bool,
+        extra: dict[str, Any] | None = None,
     ) -> None:
         self.provider = provider
         self.calls = calls
@@ -312,6 +316,7 @@ class TurnResult:
         self.response_id = response_id
         self.runs_on_stop = runs_on_stop
         self.has_end_marker = has_end_marker
+        self.extra = {} if extra is None else extra
 
     def __repr__(self) -> str:
         return f"<TurnResult {self.provider} {self.outcome} reason={self.reason!r} {len(self.calls)} calls, {len(self.text)} characters of text>"

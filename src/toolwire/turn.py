@@ -522,6 +522,7 @@ class Turn:
             response_id=record.response_id,
             runs_on_stop=adapter is not None and adapter.RUNS_ON_STOP and record.profile != "strict",
             has_end_marker=record.terminal,
+            extra=record.extra,
         )
         if not ended and result.error is None and cause is None:
             nothing = not self._payloads and not record.calls and not result.text

@@ -16,8 +16,7 @@ from .openai_responses import ResponsesAdapter
 __all__ = ["ADAPTERS", "DETECT_PROJECTION", "Adapter", "Profile", "TurnRecord", "detect", "report_error"]
 
 ADAPTERS: Mapping[str, type[Adapter]] = {
-    adapter.PROVIDER: adapter
-    for adapter in (OpenAIChatAdapter, ResponsesAdapter, AnthropicAdapter, GoogleGenerateAdapter, InteractionsAdapter, MistralAdapter)
+    adapter.PROVIDER: adapter for adapter in (OpenAIChatAdapter, ResponsesAdapter, AnthropicAdapter, GoogleGenerateAdapter, InteractionsAdapter, MistralAdapter)
 }
 
 #: What ``detect`` looks at.
@@ -35,9 +34,7 @@ DETECT_PROJECTION: Mapping[str, Any] = {
     "message": True,
 }
 
-_ANTHROPIC = frozenset(
-    {"message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta", "content_block_stop", "ping"}
-)
+_ANTHROPIC = frozenset({"message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta", "content_block_stop", "ping"})
 _CHAT_OBJECTS = frozenset({"chat.completion.chunk", "chat.completion"})
 
 

@@ -149,7 +149,11 @@ class ObjectStream:
         return written + compact_json(text)[1:-1]
 
     def so_far(self, number: int) -> str:
-        return "".join(self.pieces[number]) if 0 <= number < len(self.pieces) else ""
+        """String ``number`` as far as it came."""
+        if not 0 <= number < len(self.pieces):
+            return ""
+        self.pieces[number] = ["".join(self.pieces[number])]
+        return self.pieces[number][0]
 
     def rest(self, final: Any) -> str | None:
         """What the whole object adds to the text so far; None where it contradicts it."""
@@ -220,3 +224,8 @@ def canonical(value: Any) -> str:
 def whole_characters(text: str) -> str:
     """Deltas may be cut inside a surrogate pair; joined here."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def same_text(final: str, deltas: str) -> bool:
+    """Is a final text what the deltas add up to? Halves of a surrogate pair that were cut apart count twice in the deltas."""
+    return len(final) <= len(deltas) <= 2 * len(final) and whole_characters(final) == whole_characters(deltas)

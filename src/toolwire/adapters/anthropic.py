@@ -58,7 +58,7 @@ _QUIET_DELTAS = frozenset({"signature_delta", "citations_delta", "compaction_del
 class _Block:
     """One content block: its type and, for a call, the call."""
 
-    __slots__ = ("call", "given", "id", "open", "type")
+    __slots__ = ("call", "given", "id", "live", "open", "type")
 
     def __init__(self, type: str, id: str | None, call: ToolCall | None) -> None:
         self.type = type
@@ -66,6 +66,7 @@ class _Block:
         self.call = call
         self.open = True
         self.given = False  # the start block held the whole input
+        self.live = call  # the call, as long as its deltas are nothing out of the ordinary
 
 
 class AnthropicAdapter(Adapter):
@@ -99,6 +100,9 @@ class AnthropicAdapter(Adapter):
         super().__init__(record)
         self._blocks: dict[int, _Block] = {}
         self._by_id: dict[str, _Block] = {}
+        self._open: dict[int, _Block] = {}  # blocks that have not stopped
+        self._spare = 0
+        self._superseded = 0  # calls before the last fallback block
         self._started = False
         self._message_id: str | None = None
         self._finished = False  # a stop_reason came
@@ -133,6 +137,10 @@ class AnthropicAdapter(Adapter):
             text = delta.get("partial_json")
             if type(text) is not str or not text:
                 return
+            call = block.live
+            if call is not None and not self._finished:
+                self.record.arguments(call, text)
+                return
             call = block.call
             if call is None:
                 self.record.mark("misplaced_delta", detail=f"{kind} in a {block.type} block")
@@ -153,7 +161,7 @@ class AnthropicAdapter(Adapter):
             if not block.open:
                 self.record.mark("delta_after_stop", detail=f"block {index}")
             self.record.text(text, "text" if kind == "text_delta" else "reasoning")
-        elif kind in _QUIET_DELTAS:
+        elif type(kind) is str and kind in _QUIET_DELTAS:
             return
         else:
             self.record.unknown(frame, f"delta {kind}")
@@ -169,7 +177,8 @@ class AnthropicAdapter(Adapter):
         index = payload.get("index")
         if type(index) is not int:
             self.record.mark("index_missing")
-            index = max(self._blocks, default=-1) + 1
+            self._spare -= 1  # no index that a server sends
+            index = self._spare
         kind = blank(content.get("type")) or ""
         id = blank(content.get("id"))
         known = self._blocks.get(index)
@@ -182,7 +191,7 @@ class AnthropicAdapter(Adapter):
                     f"a second content_block_start for block {index}: {kind} {id or ''}, while {known.type} {known.id or ''} is open"
                 )
             self.record.mark("index_reused", detail=f"block {index}")
-        self._blocks[index] = self._begin(content, kind, id, frame)
+        self._blocks[index] = self._open[index] = self._begin(content, kind, id, frame)
 
     def _repeated(self, block: _Block, content: dict[str, Any]) -> None:
         """The same block started again. Dropped; what it says differently is a conflict."""
@@ -220,8 +229,9 @@ class AnthropicAdapter(Adapter):
                     record.text(text, "text" if kind == "text" else "reasoning")
             elif kind == "fallback":
                 # Another model took over. The refusal of the first may have cut the call just before this block.
-                for earlier in record.calls:
+                for earlier in record.calls[self._superseded :]:
                     record.doubt(earlier, "superseded", "a fallback block follows: another model took over")
+                self._superseded = len(record.calls)
             elif kind not in _QUIET_BLOCKS:
                 record.unknown(frame, f"block {kind}")
         if whole:
@@ -232,28 +242,31 @@ class AnthropicAdapter(Adapter):
         """``input`` of a start block: empty or missing it is a placeholder, else the whole argument."""
         if value is None or value == "" or (value == {} and not whole):
             return
-        block.given = True
+        block.given, block.live = True, None
         self.record.mark_call(call, "args_as_object")
         self.record.whole_object(call, value)
 
     def _close(self, block: _Block) -> None:
-        block.open = False
+        block.open, block.live = False, None
         if block.call is not None:
             self.record.end(block.call)
 
     def _block_stop(self, payload: dict[str, Any], frame: Frame) -> None:
         index = payload.get("index")
-        block = self._blocks.get(index) if type(index) is int else self._only_open_block()
-        if block is None:
+        if type(index) is not int and len(self._open) == 1:
+            self.record.mark("index_missing")
+            index = next(iter(self._open))
+        block = self._blocks.get(index) if type(index) is int else None
+        if block is None or type(index) is not int:
             self.record.mark("orphan_end", detail=f"content_block_stop for block {index!r}")
             return
+        self._open.pop(index, None)
         self._close(block)
 
     def _only_open_block(self) -> _Block | None:
-        """The block that an event without an index means: the one that is open, if there is just one."""
+        """The block that a delta without an index means: the one that is open, if there is just one."""
         self.record.mark("index_missing")
-        blocks = [block for block in self._blocks.values() if block.open]
-        return blocks[0] if len(blocks) == 1 else None
+        return next(iter(self._open.values())) if len(self._open) == 1 else None
 
     # -- the message --------------------------------------------------------------------------------------------------
 

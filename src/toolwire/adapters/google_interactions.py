@@ -392,7 +392,7 @@ class InteractionsAdapter(Adapter):
         index = payload.get("index", 0)  # JSON made from protobuf leaves out a zero
         if not is_index(index):
             raise self.record.protocol_error(f"a step's index is {str(index)[:40]!r}")
-        return index  # type: ignore[no-any-return]
+        return index
 
     # -- the provider's last word -------------------------------------------------------------------------------------
 

@@ -32,9 +32,9 @@ from ._responses_items import (
     canonical,
     is_another,
     member_of,
+    same_text,
     type_of_part,
     waits_for_program,
-    whole_characters,
 )
 
 if TYPE_CHECKING:
@@ -121,6 +121,8 @@ class ResponsesAdapter(Adapter):
         self._items: dict[int | str, Item] = {}  # by output_index, and by item id
         self._all: list[Item] = []
         self._claimed: dict[str, Item] = {}  # by the id that the call goes by
+        self._open: dict[str, Item] = {}  # calls that have not ended, by key
+        self._latest: dict[str, Item] = {}  # the last item of each type
         self._created = False
         # Event numbers.
         self._first: int | None = None
@@ -233,6 +235,8 @@ class ResponsesAdapter(Adapter):
     def _needed(self, payload: dict[str, Any]) -> Item:
         """Like ``_find``, for events that mean nothing without their item."""
         item = self._find(payload)
+        if item is None and type(payload.get("output_index")) is not int and blank(payload.get("item_id")) is None and self._open:
+            return self._only_open_call()
         if item is None:
             if not self._resumed:
                 raise self.record.protocol_error(
@@ -241,6 +245,16 @@ class ResponsesAdapter(Adapter):
             item = self._register(None, payload.get("item_id"), payload.get("output_index"))
             item.tail = []
         return item
+
+    def _only_open_call(self) -> Item:
+        """The call that an event without index and id means. With several open ones it could be any of them."""
+        self.record.mark("index_missing")
+        last = next(reversed(self._open.values()))
+        if len(self._open) > 1 and last.call is not None and "args_ambiguous" not in last.call.doubts:
+            for item in self._open.values():
+                if item.call is not None:
+                    self.record.doubt(item.call, "args_ambiguous", "an event without output_index and item_id, while several calls were open")
+        return last
 
     def _register(self, type_: str | None, id: Any, index: Any) -> Item:
         id = blank(id)
@@ -310,12 +324,14 @@ class ResponsesAdapter(Adapter):
         self._last_word(item, raw, frame)
         item.status, item.done, item.open = blank(raw.get("status")), True, False
         if item.call is not None:
+            self._open.pop(item.call.key, None)
             self.record.end(item.call)
 
     def _fill(self, item: Item, raw: dict[str, Any], frame: Frame) -> Item:
         """What an item is, at first sight of it as a whole."""
         kind = raw.get("type")
         item.type = kind if type(kind) is str else ""
+        self._latest[item.type] = item
         about = CALLS.get(item.type)
         if about is not None:
             name = blank(raw.get("name"))
@@ -326,6 +342,7 @@ class ResponsesAdapter(Adapter):
             )
             if item.type == "mcp_approval_request":
                 self.record.mark_call(item.call, "needs_approval")
+            self._open[item.call.key] = item
             self._about(item, item.call, raw)
         elif item.type not in TEXT_ITEMS and item.type not in QUIET_ITEMS:
             self.record.unknown(frame, f"item {item.type}")
@@ -400,6 +417,8 @@ class ResponsesAdapter(Adapter):
         elif not call.text:
             self.record.mark_call(call, "args_as_object")
             self.record.whole_object(call, final)
+        elif "args_conflict" in call.doubts:
+            return
         elif not call.complete or canonical(call.snapshot()) != canonical(final):
             self.record.doubt(call, "args_conflict", "the final object differs from what came before")
 
@@ -435,8 +454,9 @@ class ResponsesAdapter(Adapter):
             return
         if item.call is not None:
             self.record.whole(item.call, text)
-        elif item.tail is not None and text.endswith("".join(item.tail)):
-            item.tail = [text]
+        elif item.tail is not None:
+            tail = "".join(item.tail)
+            item.tail = [text if text.endswith(tail) else tail]
 
     def _streamed(self, item: Item, member: str, number: Any, text: Any) -> None:
         """A piece of one string in the member that streams."""
@@ -462,7 +482,7 @@ class ResponsesAdapter(Adapter):
         if text.startswith(so_far):
             if item.open:
                 self._streamed(item, member, number, text[len(so_far) :])
-        elif whole_characters(text) != whole_characters(so_far):
+        elif not same_text(text, so_far):
             self.record.doubt(item.call, "args_conflict", f"the final {member} differs from the deltas")
 
     # -- text ---------------------------------------------------------------------------------------------------------
@@ -470,8 +490,10 @@ class ResponsesAdapter(Adapter):
     def _text_item(self, payload: dict[str, Any], type_: str) -> Item:
         """The item of a piece of text. Text belongs to the turn, so one that was never added does no harm."""
         item = self._find(payload)
+        if item is None and type(payload.get("output_index")) is not int and blank(payload.get("item_id")) is None:
+            item = self._latest.get(type_)
         if item is None:
-            item = self._register(type_, payload.get("item_id"), payload.get("output_index"))
+            item = self._latest[type_] = self._register(type_, payload.get("item_id"), payload.get("output_index"))
             item.tail = []
         return item
 
@@ -480,8 +502,6 @@ class ResponsesAdapter(Adapter):
         if type(text) is not str:
             return
         seen = "".join(item.parts.get(part, ()))
-        if text == seen:
-            return
         if text.startswith(seen):
             item.parts[part] = [text]
             self.record.text(text[len(seen) :], channel)
@@ -489,7 +509,7 @@ class ResponsesAdapter(Adapter):
         item.parts[part] = [seen]
         if item.tail is not None and self._resumed and text.endswith(seen):
             return  # the part began before this body
-        if whole_characters(text) != whole_characters(seen):
+        if not same_text(text, seen):
             self.record.mark("text_conflict")
 
     def _last_texts(self, item: Item, raw: dict[str, Any]) -> None:
@@ -552,12 +572,15 @@ class ResponsesAdapter(Adapter):
     def _end(self, response: dict[str, Any], event: str, frame: Frame) -> None:
         """The end of the response. ``event`` is the status that the event's name stands for."""
         record = self.record
+        error, status = response.get("error"), response.get("status")
+        status = event if type(status) is not str or (status == "completed" != event) else status
+        if status in ("in_progress", "queued") and not error and event != "failed":
+            record.mark("no_finish_reason", detail=f"response.{event} with status {status}")
+            return
         output = response.get("output")
         if type(output) is list:
             self._snapshot(output, frame)
         record.set_usage(response.get("usage"))
-        error, status = response.get("error"), response.get("status")
-        status = event if type(status) is not str or (status == "completed" != event) else status
         if error or "failed" in (status, event):
             status = "failed"
             about = error if type(error) is dict else {}
@@ -568,9 +591,6 @@ class ResponsesAdapter(Adapter):
                 code=about.get("code"),
                 message=message if type(message) is str else "the response failed" if not error else None,
             )
-        if status in ("in_progress", "queued"):
-            record.mark("no_finish_reason", detail=f"response.{event} with status {status}")
-            return
         if status == "incomplete":
             word = blank(member_of("incomplete_details", "reason")(response)) or status
             record.finish_reason(word, outcome_of(word, self.REASONS))
@@ -593,9 +613,12 @@ class ResponsesAdapter(Adapter):
             if type(raw) is not dict:
                 continue
             item = self._match(raw, index, matched)
-            if item is None and raw.get("type") in TEXT_ITEMS:
+            kind = raw.get("type")
+            if item is None and type(kind) is str and kind in TEXT_ITEMS:
                 # Neither place nor id: texts stand in the order in which they came.
-                same = texts.setdefault(raw["type"], iter([each for each in self._all if each.type == raw["type"]]))
+                same = texts.get(kind)
+                if same is None:
+                    same = texts[kind] = iter([each for each in self._all if each.type == kind])
                 item = next((each for each in same if id(each) not in matched), None)
             if item is None:
                 item = Item(None, blank(raw.get("id")), None)
