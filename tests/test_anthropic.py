@@ -184,7 +184,6 @@ CALL = call(0, "toolu_1", '{"a":1}')
         ("compaction", tw.Outcome.PAUSED, "turn_paused"),
         ("refusal", tw.Outcome.REFUSED, "turn_refused"),
         ("a_new_word", tw.Outcome.UNKNOWN, "turn_unknown"),
-        (None, tw.Outcome.UNKNOWN, "turn_unknown"),
     ],
 )
 def test_only_tool_use_runs_tools(word: str | None, outcome: tw.Outcome, why: str) -> None:
@@ -289,8 +288,14 @@ def test_of_two_reasons_the_most_restrictive_counts() -> None:
 
 def test_message_stop_without_any_message_delta_runs_nothing() -> None:
     result, _, _ = play([start(), *CALL, END])
-    assert result.outcome is tw.Outcome.UNKNOWN
+    assert (result.outcome, result.truncated) == (tw.Outcome.CUT, True)
     assert "no_finish_reason" in result.marks
+    assert "turn_not_ended" in reasons(result)
+
+
+def test_message_stop_after_a_null_reason_ends_nothing() -> None:
+    result, _, _ = play([start(), *CALL, reason(None), END])
+    assert (result.outcome, result.truncated) == (tw.Outcome.CUT, True)
     assert decide(result).runnable == ()
 
 

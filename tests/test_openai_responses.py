@@ -1081,3 +1081,15 @@ def _set(value: Any, path: tuple[Any, ...], junk: Any) -> None:
     for key in path[:-1]:
         value = value[key]
     value[path[-1]] = junk
+
+
+def test_final_text_completes_half_a_surrogate_pair_that_waited() -> None:
+    whole = '{"a":"\U0001f600!"}'
+    result, events, _ = play([created(), *call(0, '{"a":"\ud83d', final=whole), completed(fn(0, whole))])
+    assert result.calls[0].text == whole
+    assert runs(result) == [("call_0", "dim_lamp", {"a": "\U0001f600!"})]
+
+
+def test_final_text_without_the_half_that_waited_is_a_conflict() -> None:
+    result, _, _ = play([created(), *call(0, '{"a":"\ud83d', final='{"a":"!"}'), completed(fn(0, '{"a":"!"}'))])
+    assert "args_conflict" in reasons(result)

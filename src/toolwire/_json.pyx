@@ -847,6 +847,14 @@ cdef class ArgumentBuffer:
         text, self.held = _join_surrogates(self.held, text)
         return self.replace_lone(text)
 
+    def give_up_half(self, str text not None):
+        """``text`` is said to be what follows, from a source that has it whole: is that so for half a surrogate pair that
+        waits for its partner? Then it waits no longer."""
+        if self.held and text.encode("utf-16-le", "surrogatepass")[:2] != self.held.encode("utf-16-le", "surrogatepass"):
+            return False
+        self.held = ""
+        return True
+
     cdef str replace_lone(self, str text):
         found = list(_LONE.finditer(text))
         if found:

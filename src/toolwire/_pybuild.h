@@ -302,7 +302,7 @@ static inline PyObject *tw_key(tw_build *b, const uint8_t *p, size_t n, uint8_t 
     PyObject **slot, *key;
     uint32_t h;
     size_t i;
-    if (lead != 0 || n > TW_KEY_BYTES || b->keys == NULL) return tw_str_from_utf8(p, n, lead, cont);
+    if (n == 0 || lead != 0 || n > TW_KEY_BYTES || b->keys == NULL) return tw_str_from_utf8(p, n, lead, cont);
     h = 2166136261u ^ (uint32_t)n; /* FNV-1a; a bad spread costs a miss, no more */
     for (i = 0; i < n; i++) h = (h ^ p[i]) * 16777619u;
     slot = &b->keys->slot[(h ^ h >> 15) % TW_KEYS];
@@ -717,7 +717,7 @@ static int tw_p_key(tw_build *b, tw_json *j, const uint8_t *p, size_t n, uint8_t
     }
     for (i = 0; i < node->n; i++) {
         const tw_field *field = &node->fields[i];
-        if (field->len == n && memcmp(field->name, p, n) == 0) {
+        if (field->len == n && (n == 0 || memcmp(field->name, p, n) == 0)) {
             Py_XSETREF(f->key, Py_NewRef(field->key));
             f->next = field->child;
             b->key_offset = j->token_offset;

@@ -25,7 +25,7 @@ MARKS: dict[str, str] = {
     "unterminated_frame": "the last frame lacked its blank line; its payload was complete",
     "stray_json": "JSON stood in the body without a data field",
     "no_done_marker": "every choice has a finish reason, but [DONE] never came",
-    "no_finish_reason": "[DONE] came without a finish reason (profile='tolerant')",
+    "no_finish_reason": "the end marker came without a finish reason; only profile='tolerant' takes a chat turn for ended",
     "finish_stop_with_calls": "the provider ended with a plain stop beside complete calls",
     "tool_reason_without_calls": "the provider's reason speaks of tool calls, but there is none",
     "refusal_with_calls": "refusal text stands beside calls and an explicit tool reason",

@@ -159,12 +159,11 @@ class TurnRecord:
         """The whole argument text of a call, from a source that repeats or replaces the deltas (a final text, a whole
         object as compact JSON). What it adds comes out as one more delta; a disagreement is ``args_conflict``."""
         so_far = call.text
-        if text == so_far:
-            return
-        if text.startswith(so_far):
-            if so_far:
+        if text.startswith(so_far) and call._buffer.give_up_half(text[len(so_far) :]):
+            rest = text[len(so_far) :]
+            if rest and so_far:
                 self.mark_call(call, "args_final_only")
-            self.arguments(call, text[len(so_far) :])
+            self.arguments(call, rest)
         else:
             self.doubt(call, "args_conflict", "the final text differs from the deltas")
 
@@ -276,11 +275,6 @@ class Adapter:
 
     def done_marker(self) -> None:
         """The payload ``[DONE]`` came."""
-
-    def whole(self, payload: dict[str, Any], frame: Frame) -> None:
-        """A whole, not streamed, response of this protocol, where one stands in place of a stream. The default reads it
-        as one payload."""
-        self.handle(payload, frame)
 
     def at_end(self, clean: bool) -> bool:
         """Called once, when the body has ended and before calls are settled.

@@ -2,7 +2,7 @@
 
 - Framing: SSE, every event named; the name repeats ``data.type``, which counts. Proxies drop names, so a name counts only where
   the payload has no type.
-- Terminal marker: ``message_stop``. It ends the turn well only after a ``stop_reason``; without one the outcome is UNKNOWN.
+- Terminal marker: ``message_stop`` after a ``stop_reason``. Without a reason it ends nothing: the turn is cut.
 - A call is a content block. Its ``content_block_stop`` comes for a block that was cut as well: never a permission.
 - Argument text is what the deltas add up to. ``input`` in the start block is a placeholder when it is empty, and the whole
   argument when it is not.
@@ -308,11 +308,11 @@ class AnthropicAdapter(Adapter):
             self.record.finish_reason(word, outcome_of(word, self.REASONS))
 
     def _message_stop(self, payload: dict[str, Any], frame: Frame) -> None:
-        record = self.record
-        if not self._finished:
-            record.mark("no_finish_reason", detail="message_stop without a stop_reason")
-            record.finish_reason("", Outcome.UNKNOWN)
-        record.terminal = True
+        # Without a stop_reason the message was not ended, whatever the marker says.
+        if self._finished:
+            self.record.terminal = True
+        else:
+            self.record.mark("no_finish_reason", detail="message_stop without a stop_reason")
 
     def _whole_message(self, payload: dict[str, Any], frame: Frame) -> None:
         """A message that is not streamed."""
