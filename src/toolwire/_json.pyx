@@ -11,7 +11,7 @@ import sys
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
-from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XINCREF
 from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_Substring
@@ -425,7 +425,6 @@ cdef class JSONParser:
             TruncatedJSON: the root value is not complete.
             MalformedJSON: something other than white space follows it, or what ``feed`` raised before.
         """
-        cdef Py_ssize_t i
         cdef int status
         if self.busy:
             raise UsageError("the parser is busy: it was called again from inside its own feed()")
@@ -1041,6 +1040,7 @@ cdef class Projection:
         cdef const uint8_t *end
         cdef const uint8_t *stop
         cdef Py_ssize_t i
+        cdef int status
         cdef bytes raw
         if isinstance(data, str):
             raw = (<str>data).encode("utf-8", "surrogatepass")
@@ -1065,8 +1065,13 @@ cdef class Projection:
                     raise_pending()
                 raise _json_error(&j, stop[0] if stop < end else -1, None)
             if j.state == ST_JSON_IN_NUMBER and j.depth == 0 and tw_num_may_end(j.number):
-                if tw_b_number(&b, &j, NULL, 0, j.number <= TW_NUM_INT) != TW_OK:
-                    return MISSING  # a lone number, too long to be one: nothing that anybody wants
+                status = tw_b_number(&b, &j, NULL, 0, j.number <= TW_NUM_INT)
+                if status != TW_OK:
+                    j.error = status
+                    j.error_offset = j.token_offset
+                    if status == TW_E_MEMORY:
+                        raise_pending()
+                    raise _json_error(&j, -1, None)
             elif j.state != ST_JSON_DONE:
                 raise _truncated(end - p, None)
             i = _first_content(stop, end - stop)

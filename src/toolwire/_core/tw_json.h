@@ -128,7 +128,8 @@ static inline int tw_json_is_delimiter(uint8_t c)
     return tw_json_is_space(c) || c == ',' || c == ':' || c == '[' || c == ']' || c == '{' || c == '}';
 }
 
-/* Could this byte be meant as part of a number or word? Decides between two error texts only. */
+/* Could this byte be meant as part of a number or word? Behind a number it then belongs to a number gone wrong (01, 1x), which
+ * is not shown; any other byte ends the number, which is shown, and is judged by what follows. */
 static inline int tw_json_is_wordy(uint8_t c)
 {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '+' || c == '-';
