@@ -50,6 +50,7 @@ setup(
     ext_modules=cythonize(
         [
             extension("_json", [], ["src/toolwire/_pybuild.h", "src/toolwire/_pystr.h"]),
+            extension("_lanes", [], ["src/toolwire/_pytemplate.h", "src/toolwire/_pybuild.h", "src/toolwire/_pystr.h"]),
             extension("_framing", [CORE + name for name in ("tw_sse.c", "tw_lines.c", "tw_array.c")], []),
         ],
         compiler_directives={"language_level": "3"},

@@ -31,86 +31,6 @@ cdef extern from "Python.h":
     void PyErr_SetRaisedExceptionNone "PyErr_Clear"()
 
 
-cdef extern from "_pybuild.h" nogil:
-    const int TW_GROW_IN_PLACE
-    const uint32_t TW_NOT_LENT
-
-    ctypedef struct tw_keys:
-        PyObject *slot[512]
-    ctypedef struct tw_json:
-        uint64_t offset, consumed, error_offset, token_offset, escape_offset, high_offset
-        uint8_t *stack
-        uint32_t depth, max_depth
-        uint8_t state, error, in_key, text_open, surrogates, allow_nan, allow_control, raw_surrogates
-        uint8_t part[4]
-        uint8_t part_len, part_want, hex_left, number, number_parts, literal, literal_pos
-        uint16_t hex, high
-    ctypedef struct tw_field
-    ctypedef struct tw_node:
-        tw_field *fields
-        uint32_t n
-    ctypedef struct tw_field:
-        const char *name
-        size_t len
-        PyObject *key
-        tw_node *child
-    ctypedef struct tw_frame:
-        PyObject *container
-        PyObject *key
-        Py_ssize_t count
-        const tw_node *node
-        const tw_node *next
-    ctypedef struct tw_str:
-        PyObject *o
-        Py_ssize_t room
-    ctypedef struct tw_build:
-        PyObject *root
-        tw_frame *frames
-        uint8_t *scratch
-        size_t scratch_len, scratch_cap, cont
-        PyObject *marks
-        const tw_node *node
-        tw_str open
-        uint64_t key_offset
-        uint32_t depth, frames_cap, lent, more_marks
-        uint8_t lead, in_text, exposed, refuse_duplicates
-
-    int ST_JSON_NEED_VALUE, ST_JSON_NEED_VALUE_OR_END, ST_JSON_NEED_COLON, ST_JSON_IN_STRING
-    int ST_JSON_IN_NUMBER, ST_JSON_DONE, ST_JSON_ERROR
-    int TW_OK, TW_NUM_INT
-    int TW_E_JSON_UNEXPECTED_BYTE, TW_E_JSON_BAD_LITERAL, TW_E_JSON_BAD_NUMBER, TW_E_JSON_BAD_ESCAPE
-    int TW_E_JSON_CONTROL_CHARACTER, TW_E_JSON_BAD_UTF8, TW_E_JSON_LONE_SURROGATE, TW_E_JSON_DUPLICATE_KEY
-    int TW_E_JSON_TOO_DEEP, TW_E_JSON_NUMBER_TOO_LONG, TW_E_MEMORY
-    int TW_SURROGATES_ERROR, TW_SURROGATES_REPLACE, TW_SURROGATES_KEEP
-
-    size_t tw_json_stack_bytes(uint32_t)
-    void tw_json_init(tw_json *, uint8_t *, uint32_t)
-    bint tw_json_is_space(uint8_t)
-    bint tw_num_may_end(uint8_t)
-
-
-cdef extern from "_pybuild.h":
-    void tw_build_init(tw_build *, tw_keys *)
-    void tw_build_clear(tw_build *)
-    const uint8_t *tw_build_run(tw_json *, tw_build *, const uint8_t *, const uint8_t *)
-    const uint8_t *tw_project_run(tw_json *, tw_build *, const uint8_t *, const uint8_t *)
-    int tw_show_open(tw_build *, const tw_json *)
-    int tw_b_number(tw_build *, tw_json *, const uint8_t *, size_t, int)
-    PyObject *tw_build_snapshot(tw_build *)
-    int tw_build_take_back(tw_build *) except -1
-    object tw_build_path(const tw_build *, const tw_json *)
-    PyObject *tw_slot_get(const tw_build *)
-    int tw_slot_set(tw_build *, object, PyObject *)
-    void tw_str_clear(tw_str *)
-    int tw_str_renew(tw_str *, Py_ssize_t, Py_UCS4) except -1
-    bint tw_str_fits(const tw_str *, Py_ssize_t, Py_UCS4, Py_ssize_t)
-    void tw_str_append(tw_str *, const uint8_t *, size_t, uint8_t, size_t)
-    Py_ssize_t tw_str_length(const tw_str *)
-    int tw_json_rejects(const tw_json *, const uint8_t *, size_t) except -1
-    void tw_grow_set_length(PyObject *, Py_ssize_t)
-    int tw_scratch_add(tw_build *, const uint8_t *, size_t)
-
-
 cdef extern from *:
     """
     /* Make the string longer in place before it is written to; nothing where strings do not grow in place. */
@@ -261,17 +181,6 @@ cdef class JSONParser:
         allow_nan: read NaN, Infinity and -Infinity (marked).
         allow_control_characters: read raw control characters inside strings (marked).
     """
-
-    cdef tw_json j
-    cdef tw_build b
-    cdef uint64_t fed
-    cdef uint64_t max_bytes
-    cdef object error          # sticky
-    cdef object rest           # bytearray behind the root value, or None
-    cdef object held           # a high surrogate that ended the last str, or None
-    cdef object options
-    cdef bint busy
-    cdef bint finished
 
     def __cinit__(self, *, max_depth=512, max_bytes=None, surrogates="error", duplicate_keys="last", allow_nan=False,
                   allow_control_characters=False):
@@ -704,7 +613,7 @@ def _restore_parser(options, machine, build, fed, error, rest, held, finished):
     if has_root:
         p.b.root = own(root)
     if frames:
-        p.b.frames = <tw_frame *>PyMem_Calloc(len(frames), sizeof(tw_frame))
+        p.b.frames = <tw_level *>PyMem_Calloc(len(frames), sizeof(tw_level))
         if p.b.frames == NULL:
             raise MemoryError
         p.b.frames_cap = len(frames)
@@ -780,16 +689,6 @@ cdef class ArgumentBuffer:
         json: False for text that is no JSON: then there is only ``text``.
     """
 
-    cdef tw_str grown
-    cdef JSONParser parser
-    cdef Py_ssize_t parsed      # characters that the parser has
-    cdef Py_ssize_t max_chars
-    cdef int max_depth
-    cdef bint json
-    cdef str held               # a high surrogate that ended the last piece
-    cdef list lone              # offsets of surrogates that were replaced
-    cdef bint ended
-
     def __cinit__(self, *, max_chars, max_depth=512, json=True):
         self.max_chars = max_chars
         self.max_depth = max_depth
@@ -812,6 +711,9 @@ cdef class ArgumentBuffer:
         Raises:
             LimitExceeded: more than ``max_chars``. Nothing was added.
         """
+        return self.add(text)
+
+    cdef str add(self, str text):
         cdef Py_ssize_t n = PyUnicode_GET_LENGTH(text), at = tw_str_length(&self.grown)
         cdef Py_UCS4 widest
         if n == 0:
@@ -914,12 +816,13 @@ cdef class ArgumentBuffer:
             return self.parser.error
         return self.parser.trailing_error() if self.parser.j.state == ST_JSON_DONE else None
 
-    def finish(self):
-        """No more text will come: a root number is complete now. Returns text that had waited (see ``append``)."""
+    def finish(self, *, bint whole=True):
+        """No more text will come. ``whole``: this is the end, so a root number is complete now. Returns text that had waited
+        (see ``append``)."""
         waited, self.held = self.held, ""
         if waited:
             waited = self.append(self.replace_lone(waited))
-        if self.json and not self.ended:
+        if self.json and whole and not self.ended:
             self.ended = True
             if tw_str_length(&self.grown):
                 self.sync()
@@ -972,14 +875,6 @@ cdef class Projection:
             are.
         max_depth: nested arrays and objects allowed.
     """
-
-    cdef tw_node *root
-    cdef object names           # keeps names and keys alive
-    cdef object spec
-    cdef uint32_t max_depth
-    cdef uint8_t *stack
-    cdef bint busy
-    cdef readonly bint has_duplicate_keys   # of the document read last: a wanted member stood in it twice
 
     def __cinit__(self, spec, *, max_depth=512):
         _check_options(max_depth, None, "keep", "last")

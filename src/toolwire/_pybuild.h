@@ -14,6 +14,10 @@
 #include "_core/tw_json.h"
 #include "_core/tw_number.h"
 
+#if defined(__GNUC__)
+#pragma GCC diagnostic ignored "-Wunused-function" /* two modules include this file, each uses a part of it */
+#endif
+
 #define TW_KEYS 512         /* remembered keys */
 #define TW_KEY_BYTES 32     /* longest key that is remembered */
 #define TW_MARKS 1000       /* marks kept by one parser */
@@ -27,17 +31,17 @@ typedef struct tw_field tw_field;
 typedef struct tw_node { tw_field *fields; uint32_t n; } tw_node;
 struct tw_field { const char *name; size_t len; PyObject *key; tw_node *child; };
 
-typedef struct tw_frame {
+typedef struct tw_level {
     PyObject *container;
     PyObject *key;       /* objects: the key whose value is due or open */
     Py_ssize_t count;    /* finished entries */
     const tw_node *node; /* projection: what is wanted of this container; NULL: all */
     const tw_node *next; /* projection: the same for the value of `key` */
-} tw_frame;
+} tw_level;
 
 typedef struct tw_build {
     PyObject *root;
-    tw_frame *frames;
+    tw_level *frames;
     uint8_t *scratch;    /* UTF-8 of a string, or digits, that are not whole in one piece */
     size_t scratch_len;
     size_t scratch_cap;
@@ -71,7 +75,7 @@ static void tw_build_init(tw_build *b, tw_keys *keys)
 /* Drops everything but the options. Objects are taken out before they are released: releasing may run foreign code. */
 static void tw_build_clear(tw_build *b)
 {
-    tw_frame *frames = b->frames;
+    tw_level *frames = b->frames;
     uint32_t depth = b->depth, i;
     PyObject *root = b->root, *marks = b->marks, *open = b->open.o;
     uint8_t *scratch = b->scratch;
@@ -149,7 +153,7 @@ static PyObject *tw_path(const tw_build *b, int in_element)
     PyObject *path;
     if (n > 0) {
         /* The innermost container adds a step only if one of its values has begun or must come next. */
-        const tw_frame *top = &b->frames[n - 1];
+        const tw_level *top = &b->frames[n - 1];
         if (!(PyDict_CheckExact(top->container) ? top->key != NULL : in_element)) n--;
     }
     path = PyTuple_New((Py_ssize_t)n);
@@ -191,7 +195,7 @@ static TW_NOINLINE void tw_mark(tw_build *b, const char *name, uint64_t offset)
 /* The value that stands in the slot of the open value, borrowed, or NULL. */
 static PyObject *tw_slot_get(const tw_build *b)
 {
-    const tw_frame *f;
+    const tw_level *f;
     if (b->depth == 0) return b->root;
     f = &b->frames[b->depth - 1];
     if (f->key != NULL) {
@@ -205,7 +209,7 @@ static PyObject *tw_slot_get(const tw_build *b)
 /* Show v in the slot; `old` is what was shown there so far, or NULL. */
 static int tw_slot_set(tw_build *b, PyObject *v, PyObject *old)
 {
-    tw_frame *f;
+    tw_level *f;
     int r;
     if (b->depth == 0) {
         Py_XSETREF(b->root, Py_NewRef(v));
@@ -221,7 +225,7 @@ static int tw_slot_set(tw_build *b, PyObject *v, PyObject *old)
 /* A finished value, or a container that opens: steals v (which may be NULL after a failed allocation). */
 static inline int tw_put(tw_build *b, const tw_json *j, PyObject *v)
 {
-    tw_frame *f;
+    tw_level *f;
     int r;
     if (TW_UNLIKELY(v == NULL)) return TW_E_MEMORY;
     if (TW_UNLIKELY(b->depth == 0)) {
@@ -244,7 +248,7 @@ static inline int tw_put(tw_build *b, const tw_json *j, PyObject *v)
 static inline void tw_value_done(tw_build *b)
 {
     if (b->depth > 0) {
-        tw_frame *f = &b->frames[b->depth - 1];
+        tw_level *f = &b->frames[b->depth - 1];
         f->count++;
         Py_CLEAR(f->key);
     }
@@ -253,7 +257,7 @@ static inline void tw_value_done(tw_build *b)
 static TW_NOINLINE int tw_frames_grow(tw_build *b)
 {
     uint32_t cap = b->frames_cap ? b->frames_cap * 2 : 4;
-    tw_frame *mem = (tw_frame *)PyMem_Realloc(b->frames, cap * sizeof *mem);
+    tw_level *mem = (tw_level *)PyMem_Realloc(b->frames, cap * sizeof *mem);
     if (mem == NULL) {
         PyErr_NoMemory();
         return TW_E_MEMORY;
@@ -265,7 +269,7 @@ static TW_NOINLINE int tw_frames_grow(tw_build *b)
 
 static inline int tw_push(tw_build *b, const tw_json *j, PyObject *container, const tw_node *node)
 {
-    tw_frame *f;
+    tw_level *f;
     int e;
     if (container == NULL) return TW_E_MEMORY;
     if (b->depth == b->frames_cap && tw_frames_grow(b) != TW_OK) {
@@ -320,7 +324,7 @@ static inline PyObject *tw_key(tw_build *b, const uint8_t *p, size_t n, uint8_t 
 
 static int tw_set_key(tw_build *b, const tw_json *j, PyObject *key)
 {
-    tw_frame *f = &b->frames[b->depth - 1];
+    tw_level *f = &b->frames[b->depth - 1];
     if (key == NULL) return TW_E_MEMORY;
     if (b->refuse_duplicates) {
         int has = PyDict_Contains(f->container, key);
@@ -673,7 +677,7 @@ static TW_NOINLINE int tw_build_take_back(tw_build *b)
 /* Is the value that begins now wanted? Then *node says what of it. */
 static inline int tw_p_wanted(const tw_build *b, const tw_node **node)
 {
-    const tw_frame *f;
+    const tw_level *f;
     if (b->skip) return 0;
     if (b->depth == 0) { *node = b->node; return 1; }
     f = &b->frames[b->depth - 1];
@@ -708,7 +712,7 @@ static inline int tw_p_end(tw_build *b, tw_json *j)
 
 static int tw_p_key(tw_build *b, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
 {
-    tw_frame *f = &b->frames[b->depth - 1];
+    tw_level *f = &b->frames[b->depth - 1];
     const tw_node *node = f->node;
     uint32_t i;
     if (node == NULL) {

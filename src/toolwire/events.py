@@ -11,6 +11,22 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ._json import MISSING, ArgumentBuffer
+from ._lanes import ArgumentsDelta, TextDelta
+
+__all__ = [
+    "ArgumentsDelta",
+    "CallEnd",
+    "CallStart",
+    "Channel",
+    "Event",
+    "Outcome",
+    "TextDelta",
+    "ToolCall",
+    "TurnEnd",
+    "TurnResult",
+    "UnknownFrame",
+    "UsageUpdate",
+]
 
 if TYPE_CHECKING:
     from ._framing import Frame
@@ -146,20 +162,6 @@ class ToolCall:
             setattr(self, name, value)
 
 
-class TextDelta:
-    """Text that one provider message added. ``channel`` is ``text``, ``reasoning`` or ``refusal``."""
-
-    __slots__ = ("channel", "choice", "text")
-
-    def __init__(self, text: str, channel: Channel = "text", choice: int = 0) -> None:
-        self.text = text
-        self.channel = channel
-        self.choice = choice
-
-    def __repr__(self) -> str:
-        return f"TextDelta({self.text!r}, {self.channel!r})"
-
-
 class CallStart:
     """A call was announced: its name is known. Show it, do not run it."""
 
@@ -170,19 +172,6 @@ class CallStart:
 
     def __repr__(self) -> str:
         return f"CallStart({self.call.key} {self.call.name!r})"
-
-
-class ArgumentsDelta:
-    """Argument text that one provider message added to ``call``."""
-
-    __slots__ = ("call", "text")
-
-    def __init__(self, call: ToolCall, text: str) -> None:
-        self.call = call
-        self.text = text
-
-    def __repr__(self) -> str:
-        return f"ArgumentsDelta({self.call.key}, {self.text!r})"
 
 
 class CallEnd:

@@ -376,7 +376,8 @@ class TurnGate:
     def _judge_arguments(self, finding: _Finding, result: TurnResult, *, ended_well: bool) -> None:
         call = finding.call
         for mark in call.marks:
-            if mark in _MARK_REASONS:
+            # The parser finds a key twice in the live value, which has been in other hands: there the second opinion below decides.
+            if mark in _MARK_REASONS and not (mark == "duplicate_key" and ended_well and mark not in call._mark_list):
                 finding.add(_MARK_REASONS[mark], str(mark))
         text = call.text
         if "\ufffd" in text and "invalid_utf8" in result.marks:

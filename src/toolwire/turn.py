@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeAlias
 
 from ._framing import Frame, JSONArrayFramer, MessageFramer, NDJSONFramer, SSEFramer
 from ._json import MISSING, JSONParser, Projection
+from ._lanes import Lanes
 from .adapters import ADAPTERS, DETECT_PROJECTION, Adapter, Profile, TurnRecord, detect, report_error
 from .errors import LimitExceeded, MalformedFrame, MalformedJSON, StreamError, TruncatedJSON, TurnTruncated, UsageError
 from .events import ArgumentsDelta, Event, Outcome, TurnEnd, TurnResult
@@ -73,15 +74,17 @@ class Turn:
         profile: Profile = "default",
         on_cut: Literal["return", "raise"] | None = None,
     ) -> None:
-        if provider != "auto" and provider not in ADAPTERS:
+        if not isinstance(provider, str) or (provider != "auto" and provider not in ADAPTERS):
             raise UsageError(f"unknown provider {provider!r}: use one of {', '.join(PROVIDERS)}")
-        if framing is not None and framing not in FRAMINGS:
+        if framing is not None and (not isinstance(framing, str) or framing not in FRAMINGS):
             raise UsageError(f"unknown framing {framing!r}: use one of {', '.join(FRAMINGS)}, or leave it out")
         if profile not in ("default", "strict", "tolerant"):
             raise UsageError(f"unknown profile {profile!r}: use default, strict or tolerant")
         if on_cut not in (None, "return", "raise"):
             raise UsageError(f"on_cut must be 'return' or 'raise', not {on_cut!r}")
         limits = Limits() if limits is None else limits
+        if not isinstance(limits, Limits):
+            raise UsageError(f"limits must be a Limits, not {type(limits).__name__}")
         self._limits = limits
         self._record = TurnRecord(limits, profile)
         self._provider = provider
@@ -89,6 +92,8 @@ class Turn:
         self._on_cut = on_cut
         self._adapter: Adapter | None = None
         self._framer: Any = None
+        self._lanes: Lanes | None = None
+        self._in_lane = False  # some lane is there, or may be with the next payload
         self._space = b""  # before the first byte that says what the framing is
         self._error: BaseException | None = None
         self._result: TurnResult | None = None
@@ -97,6 +102,7 @@ class Turn:
         self._late: list[Event] = []  # events of finish() and abort()
         self._stray: JSONParser | None = None  # JSON outside any frame, being collected
         self._stray_bytes = 0
+        self._documents = 0  # JSON documents outside any frame so far
         self._stray_frame: Frame | None = None
         self._stray_text = bytearray()
         self._payloads = 0  # frames with a payload so far
@@ -111,6 +117,7 @@ class Turn:
         self._adapter = adapter(self._record)
         self._provider = provider
         self._projection = _projection(provider, adapter.PROJECTION, self._limits)
+        self._lanes = Lanes(self._projection, adapter.COUNTER)
 
     def _make_framer(self, framing: str) -> Any:
         self._framing = framing
@@ -178,16 +185,54 @@ class Turn:
         try:
             frames = framer.feed(chunk)
         except StreamError as error:
+            _name_limits(error)
             self._error = error
             raise
         events: list[Event] = []
         self._record.events = events
         try:
-            for frame in frames:
-                self._frame(frame)
+            self._frames(frames, events)
         except StreamError as error:
             self._error = error
         return events
+
+    def _frames(self, frames: list[Frame], events: list[Event]) -> None:
+        """The frames of one feed. Runs of payloads that only add text go through the lanes; what does anything else ends
+        them."""
+        record = self._record
+        i, n = 0, len(frames)
+        while i < n:
+            lanes = self._lanes
+            if self._in_lane and lanes is not None:
+                i = self._take(lanes, frames, i, events)
+                if i == n:
+                    return
+            frame = frames[i]
+            i += 1
+            record.plain = None
+            before = record.touched
+            self._frame(frame)
+            plain = record.plain
+            if plain is not None and record.touched == before + 1 and self._lanes is not None:
+                self._lanes.learn(frame, *plain)
+                self._in_lane = True
+            elif self._in_lane and lanes is not None:
+                lanes.clear()
+                self._in_lane = False
+
+    def _take(self, lanes: Lanes, frames: list[Frame], i: int, events: list[Event]) -> int:
+        record, adapter = self._record, self._adapter
+        assert adapter is not None
+        lanes.next_number = adapter.next_number
+        i = lanes.take(frames, i, events, record.limits.max_text_chars - record.text_chars)
+        if lanes.taken:
+            record.progress += lanes.chars
+            record.text_chars += lanes.text_chars
+            self._payloads += lanes.taken
+            if adapter.COUNTER is not None and lanes.next_number != adapter.next_number:
+                adapter.next_number = lanes.next_number
+                record.resume_point = lanes.next_number - 1
+        return i
 
     def _choose(self, chunk: bytes) -> Any:
         """The framer, as soon as the first byte that is no white space is there."""
@@ -220,6 +265,7 @@ class Turn:
             return
         except LimitExceeded as error:
             error.offset = frame.offset
+            _name_limits(error)
             raise
         self._payload(payload, frame)
 
@@ -257,6 +303,8 @@ class Turn:
             self._ill_formed(frame)
         elif b"\n" in raw and self._lines(frame, raw):
             pass
+        elif record.terminal:
+            record.mark("data_after_end")
         else:
             self._payloads += 1
             raise MalformedJSON(
@@ -298,7 +346,7 @@ class Turn:
                 self._record.mark("ignored_lines")
                 if self._nonsense is None:
                     self._nonsense = frame
-                if text.startswith(b"<") and not self._payloads:
+                if text.startswith(b"<") and not self._payloads and not self._documents:
                     raise self._not_an_event_stream()
                 return
             self._stray = JSONParser(max_depth=self._limits.max_depth, surrogates="keep")
@@ -336,6 +384,7 @@ class Turn:
     def _stray_document(self, frame: Frame) -> None:
         """A JSON document that stands where a frame should. In a body of frames it counts only as an error."""
         alone = not self._payloads
+        self._documents += 1
         self._record.offset = frame.offset
         self._record.mark("stray_json")
         if alone or self._adapter is None:
@@ -410,6 +459,7 @@ class Turn:
         try:
             clean = self._finish_body()
         except StreamError as error:
+            _name_limits(error)
             self._error = error
             raise
         result = self._settle(clean, None, None)
@@ -434,7 +484,9 @@ class Turn:
         clean = not inside
         for frame in framer.finish(flush=True):
             if frame.terminated or frame.stray:
+                documents = self._documents
                 self._frame(frame)
+                clean = clean or self._documents > documents  # a JSON body needs no line end
             elif self._is_whole(frame.raw):
                 if self._framing == "sse":
                     self._record.offset = frame.offset
@@ -447,7 +499,7 @@ class Turn:
             clean = False
         if self._adapter is None and any(frame.raw.strip() not in (b"", _DONE) for frame in self._held):
             raise self._unknown_protocol()
-        if self._nonsense is not None and not self._payloads and not self._record.events and not self._record.error:
+        if self._nonsense is not None and not self._payloads and not self._documents:
             raise self._not_an_event_stream()
         return clean
 
@@ -467,6 +519,8 @@ class Turn:
         Returns:
             The result. After a good end of the provider's own it is the good result; after ``finish`` it is that result.
         """
+        if not isinstance(cause, BaseException) and cause not in ("aborted", "idle_timeout"):
+            raise UsageError(f"abort() takes an exception, 'aborted' or 'idle_timeout', not {cause!r}")
         if self._raised is not None:
             return self._raised.result  # type: ignore[no-any-return]
         if self._result is not None:
@@ -488,7 +542,7 @@ class Turn:
             ended = adapter.at_end(clean) or ended
         well = ended and record.error is None
         for call in record.calls:
-            waited = call._buffer.finish()
+            waited = call._buffer.finish(whole=well)
             if waited:
                 if call._announced:
                     record.events.append(ArgumentsDelta(call, waited))
@@ -515,7 +569,7 @@ class Turn:
             ended=ended,
             truncated=not ended,
             cause=word if not ended and word in ("aborted", "idle_timeout") else None,
-            error=record.error if ended else cause if isinstance(cause, BaseException) else None,
+            error=record.error if ended else cause if isinstance(cause, BaseException) else self._error,
             usage=record.usage,
             marks=record.marks,
             resume_point=self.resume_point,
@@ -583,6 +637,15 @@ def _is_json(raw: bytes, limits: Limits) -> bool:
         return _projection("none", {}, limits).apply(raw) is not MISSING
     except StreamError:
         return False
+
+
+def _name_limits(error: StreamError) -> None:
+    """Inside a turn the way to raise a limit is ``Limits``, whatever object ran into it."""
+    if isinstance(error, LimitExceeded) and error.limit in Limits.__dataclass_fields__:
+        option = f"Limits({error.limit}=...)"
+        error.message = error.message.replace(error.option, option)
+        error.option = option
+        error.args = (error.message,)
 
 
 def _cause_word(cause: BaseException) -> str | None:

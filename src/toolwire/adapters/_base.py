@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeGuard
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeGuard
 
 from .._json import ArgumentBuffer
 from ..errors import LimitExceeded, MalformedFrame, ProviderError
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from ..limits import Limits
 
 Profile = Literal["default", "strict", "tolerant"]
+
+#: path, buffer, call or None, channel or None, choice, a list that gets the text too, no_value
+_Plain: TypeAlias = tuple[tuple[bytes | int, ...], ArgumentBuffer, ToolCall | None, Channel | None, int, list[str] | None, bool]
 
 _ORDER = {outcome: rank for rank, outcome in enumerate(Outcome)}
 
@@ -54,18 +57,21 @@ class TurnRecord:
         self.progress = 0  # characters of text and argument text so far; what progress_timeout watches
         self._texts: dict[tuple[int, Channel], ArgumentBuffer] = {}
         self._marks: dict[str, Mark] = {}
-        self._text_chars = 0
+        self.text_chars = 0
+        self.plain: _Plain | None = None  # the payload at hand did nothing but add one string: see plain_arguments
+        self.touched = 0  # how often anything here was changed
         self.duplicate_keys = False  # the payload at hand holds a key twice
 
     # -- text ---------------------------------------------------------------------------------------------------------
 
     def text(self, text: str, channel: Channel = "text", choice: int = 0) -> None:
         """``text`` arrived on ``channel``. Empty text is nothing. Half a surrogate pair at the end waits for the rest."""
+        self.touched += 1
         if not text:
             return
-        self._text_chars += len(text)
+        self.text_chars += len(text)
         self.progress += len(text)
-        if self._text_chars > self.limits.max_text_chars:
+        if self.text_chars > self.limits.max_text_chars:
             raise LimitExceeded(
                 f"more than {self.limits.max_text_chars} characters of text",
                 code="turn.too_much_text",
@@ -106,6 +112,7 @@ class TurnRecord:
         extra: Mapping[str, Any] | None = None,
     ) -> ToolCall:
         """A call seen for the first time. Announced at once if it has a name, else when the name comes (``named``)."""
+        self.touched += 1
         if len(self.calls) >= self.limits.max_calls:
             raise LimitExceeded(
                 f"more than {self.limits.max_calls} calls in one turn",
@@ -125,12 +132,14 @@ class TurnRecord:
 
     def named(self, call: ToolCall, name: str) -> None:
         """The call's name came: announce it, and hand out the argument text that waited for it."""
+        self.touched += 1
         if call.name is None:
             call.name = name
         self.announce(call)
 
     def announce(self, call: ToolCall) -> None:
         """Hand out ``CallStart`` (once), then what waited."""
+        self.touched += 1
         if not call._announced:
             call._announced = True
             self.events.append(CallStart(call))
@@ -140,6 +149,7 @@ class TurnRecord:
 
     def arguments(self, call: ToolCall, text: str) -> None:
         """``text`` was added to the call's argument text. Empty text is nothing."""
+        self.touched += 1
         if not text:
             return
         self.progress += len(text)
@@ -155,9 +165,26 @@ class TurnRecord:
         else:
             call._held.append(shown)
 
+    def plain_arguments(self, call: ToolCall, text: str, path: tuple[bytes | int, ...], *, no_value: bool = False) -> None:
+        """Like ``arguments``, for a payload that does nothing else: the next payload that equals it but for the string at
+        ``path`` (keys and indices) may be carried out without the adapter. With ``no_value`` not if that string starts a
+        JSON value. Only for text whose effect depends on nothing that such payloads change.
+        """
+        self.arguments(call, text)
+        if call._announced:
+            self.plain = (path, call._buffer, call, None, 0, None, no_value)
+
+    def plain_text(self, text: str, channel: Channel, choice: int, path: tuple[bytes | int, ...], also: list[str] | None = None) -> None:
+        """The same for text. ``also``: a list that gets each piece, too."""
+        self.text(text, channel, choice)
+        buffer = self._texts.get((choice, channel))
+        if buffer is not None:
+            self.plain = (path, buffer, None, channel, choice, also, False)
+
     def whole(self, call: ToolCall, text: str) -> None:
         """The whole argument text of a call, from a source that repeats or replaces the deltas (a final text, a whole
         object as compact JSON). What it adds comes out as one more delta; a disagreement is ``args_conflict``."""
+        self.touched += 1
         so_far = call.text
         if text.startswith(so_far) and call._buffer.give_up_half(text[len(so_far) :]):
             rest = text[len(so_far) :]
@@ -169,12 +196,14 @@ class TurnRecord:
 
     def whole_object(self, call: ToolCall, value: Any) -> None:
         """Arguments that came as a JSON object and not as text, whole."""
+        self.touched += 1
         if self.duplicate_keys:
             self.doubt(call, "args_duplicate_key", "the payload with this object holds a key twice")
         self.whole(call, compact_json(value))
 
     def end(self, call: ToolCall) -> None:
         """The provider closed the call's block (or item, or step). Not a permission."""
+        self.touched += 1
         if not call.closed:
             call.closed = True
             self.announce(call)
@@ -182,12 +211,14 @@ class TurnRecord:
 
     def doubt(self, call: ToolCall, reason: str, detail: str) -> None:
         """A reason why this call can not be trusted; the first detail of each reason stays."""
+        self.touched += 1
         call.doubts.setdefault(reason, detail)
 
     # -- the turn -----------------------------------------------------------------------------------------------------
 
     def finish_reason(self, word: str, outcome: Outcome) -> None:
         """A finish reason, in the provider's word. Of several the most restrictive counts."""
+        self.touched += 1
         if self.outcome is None:
             self.outcome, self.reason = outcome, word
             return
@@ -198,12 +229,14 @@ class TurnRecord:
 
     def set_usage(self, usage: Any) -> None:
         """Usage figures: running totals, so each replaces the last (members that are missing stay)."""
+        self.touched += 1
         if isinstance(usage, dict) and usage:
             self.usage = {**(self.usage or {}), **usage}
             self.events.append(UsageUpdate(self.usage))
 
     def fail(self, raw: Any, *, type: str | None = None, code: Any = None, message: str | None = None) -> None:
         """The provider reported an error. Sticky: the first one stays."""
+        self.touched += 1
         if self.error is None:
             if message is None:
                 message = raw if isinstance(raw, str) else str(raw)
@@ -211,6 +244,7 @@ class TurnRecord:
 
     def unknown(self, frame: Frame, what: str) -> None:
         """An event, delta type or block that this adapter does not know. Reported, never fatal."""
+        self.touched += 1
         self.mark("unknown_events", detail=what)
         self.events.append(UnknownFrame(frame))
 
@@ -220,10 +254,12 @@ class TurnRecord:
 
     def mark(self, name: str, *, detail: str = "") -> None:
         """Mark the turn. The same mark again only counts up."""
+        self.touched += 1
         _add_mark(self._marks, name, self.offset, detail)
 
     def mark_call(self, call: ToolCall, name: str, *, detail: str = "") -> None:
         """Mark one call."""
+        self.touched += 1
         _add_mark(call._mark_list, name, self.offset, detail)
 
     @property
@@ -265,6 +301,11 @@ class Adapter:
     #: A cut raises ``TurnTruncated`` by default instead of returning.
     RAISES_ON_CUT: ClassVar[bool] = False
 
+    #: The member that numbers the payloads, if the protocol has one.
+    COUNTER: ClassVar[str | None] = None
+    #: The number of the next payload, where there is a counter.
+    next_number: int = -1
+
     def __init__(self, record: TurnRecord) -> None:
         self.record = record
 
@@ -294,6 +335,9 @@ COMMON_REASONS: Mapping[str, Outcome] = {
     "error": Outcome.ERROR,
     "ERROR": Outcome.ERROR,
     "TIMEOUT": Outcome.ERROR,
+    "UNEXPECTED_TOOL_CALL": Outcome.ERROR,
+    "TOO_MANY_TOOL_CALLS": Outcome.ERROR,
+    "MISSING_THOUGHT_SIGNATURE": Outcome.ERROR,
     "failed": Outcome.ERROR,
     "incomplete": Outcome.LENGTH,
     "budget_exceeded": Outcome.LENGTH,

@@ -20,7 +20,7 @@ from ._base import TurnRecord, blank, compact_json, is_index
 class Slot:
     """One call, and what its fragments were known by."""
 
-    __slots__ = ("aliases", "call", "index", "resend", "whole")
+    __slots__ = ("aliases", "call", "index", "pieces", "resend", "whole")
 
     def __init__(self, call: ToolCall, index: int | None, id: str | None) -> None:
         self.call = call
@@ -28,6 +28,7 @@ class Slot:
         self.aliases: set[str] = {id} if id else set()
         self.resend: ArgumentBuffer | None = None  # the call is being sent once more: compared at the end
         self.whole = False  # the arguments came as one object
+        self.pieces = 0  # pieces of argument text so far that were appended as they came
 
 
 class Correlator:
@@ -43,14 +44,18 @@ class Correlator:
 
     # -- the hot path -------------------------------------------------------------------------------------------------
 
-    def plain(self, index: Any, text: Any) -> bool:
+    def plain(self, index: Any, text: Any, path: tuple[bytes | int, ...]) -> bool:
         """The ordinary continuation: a known index, text, nothing else. True if that is what it was."""
         if type(index) is not int or type(text) is not str:
             return False
         slot = self._by_index.get(index)
         if slot is None or slot.resend is not None or slot.whole:
             return False
-        self._add_text(slot, text)
+        if text[:1] in ("{", "[") or slot.call._mark_list:
+            self._add_text(slot, text)
+        else:
+            slot.pieces += bool(text)
+            self.record.plain_arguments(slot.call, text, path, no_value=True)
         return True
 
     # -- the algorithm ------------------------------------------------------------------------------------------------
@@ -213,14 +218,16 @@ class Correlator:
         """
         if text and text[0] in "{[" and len(text) >= len(slot.call._buffer) > 0 and self.record.profile != "strict" and slot.call.kind == "json":
             so_far = slot.call.text
-            if text.startswith(so_far) and slot.call._buffer.rejects(text):
-                if len(text) == len(so_far):
-                    self.record.mark_call(slot.call, "args_repeated" if slot.call.complete else "args_cumulative")
-                    return
-                self.record.mark_call(slot.call, "args_cumulative")
-                text = text[len(so_far) :]
+            again = len(text) == len(so_far) and slot.call.complete
+            # Growing snapshots grow from the second piece on, without exception: after an ordinary fragment it is none.
+            if (again or slot.pieces == 1) and text.startswith(so_far) and slot.call._buffer.rejects(text):
+                self.record.mark_call(slot.call, "args_repeated" if again else "args_cumulative")
+                if len(text) > len(so_far):
+                    self.record.arguments(slot.call, text[len(so_far) :])
+                return
         elif slot.call._mark_list and "args_cumulative" in slot.call._mark_list and text.strip():
             self.record.doubt(slot.call, "args_conflict", "a piece that does not extend the growing argument text")
+        slot.pieces += bool(text)
         self.record.arguments(slot.call, text)
 
     def settle(self) -> None:

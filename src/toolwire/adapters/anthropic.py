@@ -50,6 +50,9 @@ _QUIET_BLOCKS = frozenset(
         "fallback",
     }
 )
+_ARGUMENTS = (b"delta", b"partial_json")
+_TEXT = (b"delta", b"text")
+_THINKING = (b"delta", b"thinking")
 _TEXT_BLOCKS = frozenset({"text", "thinking"})
 _CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _QUIET_DELTAS = frozenset({"signature_delta", "citations_delta", "compaction_delta"})
@@ -139,7 +142,7 @@ class AnthropicAdapter(Adapter):
                 return
             call = block.live
             if call is not None and not self._finished:
-                self.record.arguments(call, text)
+                self.record.plain_arguments(call, text, _ARGUMENTS)
                 return
             call = block.call
             if call is None:
@@ -160,7 +163,10 @@ class AnthropicAdapter(Adapter):
                 return
             if not block.open:
                 self.record.mark("delta_after_stop", detail=f"block {index}")
-            self.record.text(text, "text" if kind == "text_delta" else "reasoning")
+            if kind == "text_delta":
+                self.record.plain_text(text, "text", 0, _TEXT)
+            else:
+                self.record.plain_text(text, "reasoning", 0, _THINKING)
         elif type(kind) is str and kind in _QUIET_DELTAS:
             return
         else:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from .._framing import Frame
 
 _FUNCTION = {"name": True, "arguments": True}
+_ARGUMENTS = (b"choices", 0, b"delta", b"tool_calls", 0, b"function", b"arguments")
+_CONTENT = (b"choices", 0, b"delta", b"content")
 _DELTA: Mapping[str, Any] = {
     "content": True,
     "reasoning_content": True,
@@ -133,7 +135,7 @@ class OpenAIChatAdapter(Adapter):
 
     def _content(self, content: Any, number: int) -> None:
         if type(content) is str:
-            self.record.text(content, "text", number)
+            self.record.plain_text(content, "text", number, _CONTENT)
         elif type(content) is list:
             # Parts, as some servers send them: text, and reasoning as parts of its own.
             for part in content:
@@ -150,7 +152,7 @@ class OpenAIChatAdapter(Adapter):
         function = entry.get("function")
         extra = entry.get("extra_content")
         if type(function) is dict:
-            if len(entry) == 2 and len(function) == 1 and correlator.plain(entry.get("index"), function.get("arguments")):
+            if len(entry) == 2 and len(function) == 1 and correlator.plain(entry.get("index"), function.get("arguments"), _ARGUMENTS):
                 return
             correlator.fragment(
                 index=entry.get("index"),

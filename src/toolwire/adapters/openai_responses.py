@@ -80,8 +80,12 @@ _QUIET_EVENTS = frozenset(
 )
 
 
+_DELTA_PATH = (b"delta",)
+
+
 class ResponsesAdapter(Adapter):
     PROVIDER: ClassVar[str] = "openai-responses"
+    COUNTER: ClassVar[str | None] = "sequence_number"
     RUNS_ON_STOP: ClassVar[bool] = True
     CLOSES_CALLS: ClassVar[bool] = True
     GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"type"})
@@ -126,7 +130,7 @@ class ResponsesAdapter(Adapter):
         self._created = False
         # Event numbers.
         self._first: int | None = None
-        self._next = -1
+        self.next_number = -1
         self._missing: set[int] = set()
         self._forgotten = False  # more numbers are missing than are remembered
         self._seam = -1  # the number that has to follow on a resume
@@ -148,8 +152,8 @@ class ResponsesAdapter(Adapter):
         number = payload.get("sequence_number")
         late = False
         if type(number) is int:
-            if number == self._next:
-                self._next = number + 1
+            if number == self.next_number:
+                self.next_number = number + 1
                 self.record.resume_point = number
             else:
                 place = self._out_of_order(number, kind)
@@ -172,23 +176,23 @@ class ResponsesAdapter(Adapter):
         if self._first is None:
             self._first = number
             self._resumed = number > 0 and kind != "response.created" and not self._created
-            self._next = number + 1
-            self._seam = self._next if self._resumed else -1
+            self.next_number = number + 1
+            self._seam = self.next_number if self._resumed else -1
             record.resume_point = number
             return ""
-        if number > self._next:
+        if number > self.next_number:
             # The number of an error event went with it (see report_error).
             if record.error is None:
-                self._gap(self._next, number)
-            self._next = number + 1
+                self._gap(self.next_number, number)
+            self.next_number = number + 1
             record.resume_point = number
             return ""
         if number in self._missing or self._forgotten or number < self._first:
             self._missing.discard(number)
-            record.mark("late_event", detail=f"event {number} after {self._next - 1}")
+            record.mark("late_event", detail=f"event {number} after {self.next_number - 1}")
             return "late"
         record.mark("repeated_events", detail=f"event {number}")
-        self._seam = self._next
+        self._seam = self.next_number
         return "repeated"
 
     def _gap(self, start: int, stop: int) -> None:
@@ -434,7 +438,7 @@ class ResponsesAdapter(Adapter):
             return
         call = item.call
         if call is not None and item.open:
-            self.record.arguments(call, text)
+            self.record.plain_arguments(call, text, _DELTA_PATH)
         else:
             self._odd_delta(item, payload, text)
 
@@ -690,12 +694,12 @@ def _text_delta(type_: str, part: str, number: str, channel: Channel) -> _Handle
         key = (part, index if type(index) is int else 0)
         pieces = item.parts.get(key)
         if pieces is None:
-            item.parts[key] = [text]
+            pieces = item.parts[key] = [text]
         else:
             pieces.append(text)
         if not item.open:
             self.record.mark("delta_after_stop", detail=f"a {type_} item")
-        self.record.text(text, channel)
+        self.record.plain_text(text, channel, 0, _DELTA_PATH, pieces)
 
     return handle
 

@@ -1,0 +1,133 @@
+# cython: language_level=3
+"""What the other extension modules may use of the JSON half."""
+
+from cpython.object cimport PyObject
+from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+
+
+cdef extern from "_pybuild.h" nogil:
+    const int TW_GROW_IN_PLACE
+    const uint32_t TW_NOT_LENT
+
+    ctypedef struct tw_keys:
+        PyObject *slot[512]
+    ctypedef struct tw_json:
+        uint64_t offset, consumed, error_offset, token_offset, escape_offset, high_offset
+        uint8_t *stack
+        uint32_t depth, max_depth
+        uint8_t state, error, in_key, text_open, surrogates, allow_nan, allow_control, raw_surrogates
+        uint8_t part[4]
+        uint8_t part_len, part_want, hex_left, number, number_parts, literal, literal_pos
+        uint16_t hex, high
+    ctypedef struct tw_field
+    ctypedef struct tw_node:
+        tw_field *fields
+        uint32_t n
+    ctypedef struct tw_field:
+        const char *name
+        size_t len
+        PyObject *key
+        tw_node *child
+    ctypedef struct tw_level:
+        PyObject *container
+        PyObject *key
+        Py_ssize_t count
+        const tw_node *node
+        const tw_node *next
+    ctypedef struct tw_str:
+        PyObject *o
+        Py_ssize_t room
+    ctypedef struct tw_build:
+        PyObject *root
+        tw_level *frames
+        uint8_t *scratch
+        size_t scratch_len, scratch_cap, cont
+        PyObject *marks
+        const tw_node *node
+        tw_str open
+        uint64_t key_offset
+        uint32_t depth, frames_cap, lent, more_marks
+        uint8_t lead, in_text, exposed, refuse_duplicates
+
+    int ST_JSON_NEED_VALUE, ST_JSON_NEED_VALUE_OR_END, ST_JSON_NEED_COLON, ST_JSON_IN_STRING
+    int ST_JSON_IN_NUMBER, ST_JSON_DONE, ST_JSON_ERROR
+    int TW_OK, TW_NUM_INT
+    int TW_E_JSON_UNEXPECTED_BYTE, TW_E_JSON_BAD_LITERAL, TW_E_JSON_BAD_NUMBER, TW_E_JSON_BAD_ESCAPE
+    int TW_E_JSON_CONTROL_CHARACTER, TW_E_JSON_BAD_UTF8, TW_E_JSON_LONE_SURROGATE, TW_E_JSON_DUPLICATE_KEY
+    int TW_E_JSON_TOO_DEEP, TW_E_JSON_NUMBER_TOO_LONG, TW_E_MEMORY
+    int TW_SURROGATES_ERROR, TW_SURROGATES_REPLACE, TW_SURROGATES_KEEP
+
+    size_t tw_json_stack_bytes(uint32_t)
+    void tw_json_init(tw_json *, uint8_t *, uint32_t)
+    bint tw_json_is_space(uint8_t)
+    bint tw_num_may_end(uint8_t)
+
+
+cdef extern from "_pybuild.h":
+    void tw_build_init(tw_build *, tw_keys *)
+    void tw_build_clear(tw_build *)
+    const uint8_t *tw_build_run(tw_json *, tw_build *, const uint8_t *, const uint8_t *)
+    const uint8_t *tw_project_run(tw_json *, tw_build *, const uint8_t *, const uint8_t *)
+    int tw_show_open(tw_build *, const tw_json *)
+    int tw_b_number(tw_build *, tw_json *, const uint8_t *, size_t, int)
+    PyObject *tw_build_snapshot(tw_build *)
+    int tw_build_take_back(tw_build *) except -1
+    object tw_build_path(const tw_build *, const tw_json *)
+    PyObject *tw_slot_get(const tw_build *)
+    int tw_slot_set(tw_build *, object, PyObject *)
+    void tw_str_clear(tw_str *)
+    int tw_str_renew(tw_str *, Py_ssize_t, Py_UCS4) except -1
+    bint tw_str_fits(const tw_str *, Py_ssize_t, Py_UCS4, Py_ssize_t)
+    void tw_str_append(tw_str *, const uint8_t *, size_t, uint8_t, size_t)
+    Py_ssize_t tw_str_length(const tw_str *)
+    int tw_json_rejects(const tw_json *, const uint8_t *, size_t) except -1
+    void tw_grow_set_length(PyObject *, Py_ssize_t)
+    int tw_scratch_add(tw_build *, const uint8_t *, size_t)
+
+
+cdef class JSONParser:
+    cdef tw_json j
+    cdef tw_build b
+    cdef uint64_t fed
+    cdef uint64_t max_bytes
+    cdef object error          # sticky
+    cdef object rest           # bytearray behind the root value, or None
+    cdef object held           # a high surrogate that ended the last str, or None
+    cdef object options
+    cdef bint busy
+    cdef bint finished
+
+    cdef int run(self, const uint8_t *p, Py_ssize_t n) except -1
+    cdef int run_str(self, str text) except -1
+    cdef int release_held(self) except -1
+    cdef int check_open(self) except -1
+    cdef object trailing_error(self)
+
+
+cdef class ArgumentBuffer:
+    cdef tw_str grown
+    cdef JSONParser parser
+    cdef Py_ssize_t parsed      # characters that the parser has
+    cdef Py_ssize_t max_chars
+    cdef int max_depth
+    cdef bint json
+    cdef str held               # a high surrogate that ended the last piece
+    cdef list lone              # offsets of surrogates that were replaced
+    cdef bint ended
+
+    cdef str add(self, str text)
+    cdef str clean(self, str text)
+    cdef str replace_lone(self, str text)
+    cdef int sync(self) except -1
+
+
+cdef class Projection:
+    cdef tw_node *root
+    cdef object names           # keeps names and keys alive
+    cdef object spec
+    cdef uint32_t max_depth
+    cdef uint8_t *stack
+    cdef bint busy
+    cdef readonly bint has_duplicate_keys   # of the document read last: a wanted member stood in it twice
+
+    cdef tw_node *compile(self, spec) except? NULL
