@@ -19,6 +19,7 @@ cdef extern from "_core/tw_frame.h" nogil:
         size_t id_len
         uint64_t id_serial
         uint64_t offset
+        uint64_t data_offset
         uint8_t kind
         uint8_t terminated
 
@@ -41,6 +42,7 @@ cdef extern from "_core/tw_sse.h" nogil:
         uint8_t bom
         uint8_t block_open
         uint64_t block_offset
+        uint64_t data_offset
         uint64_t line_offset
         uint64_t base
         size_t held
@@ -142,15 +144,17 @@ cdef class Frame:
     cdef readonly str event
     cdef readonly str id
     cdef readonly uint64_t offset
+    cdef readonly uint64_t data_offset
     cdef readonly bint terminated
     cdef readonly bint stray
     cdef str text              # .data once it has been asked for
     cdef signed char wellformed  # -1: not looked at yet
 
     cdef bint _is_wellformed(self)
+    cdef tuple _as_value(self)
 
 
-cdef Frame new_frame(bytes raw, str event, str id, uint64_t offset, bint terminated, bint stray)
+cdef Frame new_frame(bytes raw, str event, str id, uint64_t offset, uint64_t data_offset, bint terminated, bint stray)
 
 
 cdef class Framer:

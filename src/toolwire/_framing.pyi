@@ -11,6 +11,7 @@ class Frame:
         event: str = "message",
         id: str = "",
         offset: int = 0,
+        data_offset: int | None = None,
         terminated: bool = True,
         stray: bool = False,
     ) -> None: ...
@@ -22,6 +23,8 @@ class Frame:
     def id(self) -> str: ...
     @property
     def offset(self) -> int: ...
+    @property
+    def data_offset(self) -> int: ...
     @property
     def terminated(self) -> bool: ...
     @property

@@ -24,12 +24,13 @@ _MAX_FRAME_BYTES = 16 << 20
 
 # ---- frames ----
 
-cdef Frame new_frame(bytes raw, str event, str id, uint64_t offset, bint terminated, bint stray):
+cdef Frame new_frame(bytes raw, str event, str id, uint64_t offset, uint64_t data_offset, bint terminated, bint stray):
     cdef Frame f = Frame.__new__(Frame)
     f.raw = raw
     f.event = event
     f.id = id
     f.offset = offset
+    f.data_offset = data_offset
     f.terminated = terminated
     f.stray = stray
     f.wellformed = -1
@@ -46,18 +47,20 @@ cdef class Frame:
         event: the event's name.
         id: the last event id as of this frame.
         offset: bytes from the start of the stream to the frame's first byte (for an event block: of its first field line).
+        data_offset: the same to the payload's first byte (of its first line, where it has several).
         terminated: whether the frame's own end was seen.
         stray: whether this is a line that the event-stream standard ignores.
     """
 
     def __init__(
         self, bytes raw not None=b"", *, str event not None="message", str id not None="", uint64_t offset=0,
-        bint terminated=True, bint stray=False,
+        data_offset=None, bint terminated=True, bint stray=False,
     ):
         self.raw = raw
         self.event = event
         self.id = id
         self.offset = offset
+        self.data_offset = offset if data_offset is None else data_offset
         self.terminated = terminated
         self.stray = stray
         self.text = None
@@ -89,15 +92,18 @@ cdef class Frame:
         return (Mark("invalid_utf8", self.offset),)
 
     def __reduce__(self):
-        return _frame, (self.raw, self.event, self.id, self.offset, self.terminated, self.stray)
+        return _frame, (self.raw, self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray)
 
     def __eq__(self, other):
         if not isinstance(other, Frame):
             return NotImplemented
-        return self.__reduce__()[1] == other.__reduce__()[1]
+        return self._as_value() == (<Frame>other)._as_value()
 
     def __hash__(self):
-        return hash(self.__reduce__()[1])
+        return hash(self._as_value())
+
+    cdef tuple _as_value(self):
+        return self.raw, self.event, self.id, self.offset, self.terminated, self.stray
 
     def __repr__(self):
         cdef str shown = repr(self.raw[:40]) + ("..." if len(self.raw) > 40 else "")
@@ -109,8 +115,8 @@ cdef class Frame:
         return f"Frame({shown}, event={self.event!r}, offset={self.offset}{rest})"
 
 
-def _frame(raw, event, id, offset, terminated, stray):
-    return Frame(raw, event=event, id=id, offset=offset, terminated=terminated, stray=stray)
+def _frame(raw, event, id, offset, data_offset, terminated, stray):
+    return Frame(raw, event=event, id=id, offset=offset, data_offset=data_offset, terminated=terminated, stray=stray)
 
 
 cdef inline bytes _take(const uint8_t *p, size_t n):
@@ -380,7 +386,7 @@ cdef class SSEFramer(Framer):
             event = "message"
         else:
             event = self._name(f.event, f.event_len)
-        return new_frame(_take(f.data, f.data_len), event, self._last_id(f), f.offset, f.terminated, stray)
+        return new_frame(_take(f.data, f.data_len), event, self._last_id(f), f.offset, f.data_offset, f.terminated, stray)
 
     cdef int _read(self, const uint8_t *chunk, size_t n, list out) except -1:
         cdef tw_frame f
@@ -439,7 +445,8 @@ cdef class SSEFramer(Framer):
         cdef tw_sse *m = &self.m
         common = self._common()
         return _blank, (SSEFramer, {"max_frame_bytes": self.max_frame_bytes, "stray": bool(m.stray)}), (
-            common, m.error, m.state, m.bom, m.block_open, m.block_offset, m.line_offset, m.base, m.held, _take(m.retry, m.retry_len),
+            common, m.error, m.state, m.bom, m.block_open, m.block_offset, m.data_offset, m.line_offset, m.base, m.held,
+            _take(m.retry, m.retry_len),
             _take(m.line.p, m.line.len), _take(m.last_id.p, m.last_id.len),
             _saved_held(&m.data), _saved_held(&m.event), _saved_held(&m.id),
         )
@@ -447,11 +454,13 @@ cdef class SSEFramer(Framer):
     def __setstate__(self, tuple state not None):
         cdef tw_sse *m = &self.m
         cdef bytes retry, line, last_id, data, event, id
-        (common, error, state_, bom, open_, block_offset, line_offset, base, held, retry, line, last_id, data, event, id) = state
+        (common, error, state_, bom, open_, block_offset, data_offset, line_offset,
+         base, held, retry, line, last_id, data, event, id) = state
         self._set_common(common)
         if state_ > ST_SSE_FAILED or bom > 3 or len(line) + held > m.max_frame_bytes or len(retry) > TW_SSE_RETRY_DIGITS:
             raise UsageError("SSEFramer: not a state of this version")
         m.state, m.bom, m.block_open, m.block_offset, m.line_offset = state_, bom, open_, block_offset, line_offset
+        m.data_offset = data_offset
         m.base, m.held, m.retry_len = base, held, len(retry)
         memcpy(m.retry, PyBytes_AS_STRING(retry), m.retry_len)
         m.error, m.error_offset = error, m.base
@@ -490,7 +499,7 @@ cdef class NDJSONFramer(Framer):
             got = tw_lines_next(&self.m, &f)
             if got <= 0:
                 break
-            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, True, False))
+            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, f.data_offset, True, False))
         if got < 0:
             self._error = MemoryError() if self.m.error == TW_E_MEMORY else self._too_large(self.m.error_offset)
         return 0
@@ -501,7 +510,7 @@ cdef class NDJSONFramer(Framer):
         if got < 0:
             raise MemoryError
         if got:
-            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, False, False))
+            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, f.data_offset, False, False))
         return 0
 
     cdef void _abandon(self) noexcept:
@@ -584,7 +593,7 @@ cdef class JSONArrayFramer(Framer):
             got = tw_array_next(&self.m, &f)
             if got <= 0:
                 break
-            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, True, False))
+            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, f.data_offset, True, False))
         if got < 0:
             self._error = self._what()
         return 0
@@ -592,7 +601,7 @@ cdef class JSONArrayFramer(Framer):
     cdef int _flush(self, list out) except -1:
         cdef tw_frame f
         if tw_array_flush(&self.m, &f) > 0:
-            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, False, False))
+            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, f.data_offset, False, False))
         return 0
 
     cdef void _abandon(self) noexcept:
@@ -675,7 +684,7 @@ cdef class MessageFramer(Framer):
             self._error = self._too_large(self.base)
             return []
         self.base += <uint64_t>PyBytes_GET_SIZE(raw)
-        return [new_frame(raw, "message", "", offset, True, False)]
+        return [new_frame(raw, "message", "", offset, offset, True, False)]
 
     @property
     def offset(self):

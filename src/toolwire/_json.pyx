@@ -15,7 +15,7 @@ from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XINCREF
 from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_Substring
-from libc.stdint cimport UINT64_MAX, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from .errors import LimitExceeded, MalformedJSON, StreamError, TruncatedJSON, UsageError

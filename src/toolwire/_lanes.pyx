@@ -9,9 +9,7 @@ carried out here, without asking the adapter again. Anything else that happens e
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
-from cpython.object cimport PyObject
-from libc.stdint cimport uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 
 from ._framing cimport Frame
 from ._json cimport ArgumentBuffer, Projection, tw_build, tw_build_clear, tw_build_init, tw_build_run, tw_json, tw_json_init, tw_node
@@ -150,7 +148,6 @@ cdef class Lanes:
         cdef _Lane lane
         cdef uint8_t same[64]
         cdef tw_fit fit
-        cdef int n
         for lane in self.lanes:
             if lane.call is call and lane.channel == channel and lane.choice == choice and lane.path == path:
                 break
@@ -165,7 +162,7 @@ cdef class Lanes:
             tw_template_free(&lane.template)
             lane.made = False
         elif lane.first is not None and self.make(lane, frame.raw):
-            if tw_template_fit(&lane.template, <const uint8_t *>PyBytes_AS_STRING(lane.first), PyBytes_GET_SIZE(lane.first), &fit, same):
+            if fits(&lane.template, lane.first, &fit, same):
                 tw_template_freeze(&lane.template, same)
                 lane.made = True
                 lane.first = None
@@ -234,7 +231,7 @@ cdef class Lanes:
                 lane = <_Lane>PyList_GET_ITEM(lanes, k)
                 if not lane.made or (frame.event is not lane.event and frame.event != lane.event):
                     continue
-                if tw_template_fit(&lane.template, <const uint8_t *>PyBytes_AS_STRING(frame.raw), PyBytes_GET_SIZE(frame.raw), &fit, NULL):
+                if fits(&lane.template, frame.raw, &fit, NULL):
                     break
             else:
                 break
@@ -291,6 +288,10 @@ def _restore_lanes(projection, counter, next_number):
     cdef Lanes lanes = Lanes(projection, counter)
     lanes.next_number = next_number
     return lanes
+
+
+cdef inline bint fits(const tw_template *t, bytes raw, tw_fit *fit, uint8_t *same) noexcept:
+    return tw_template_fit(t, <const uint8_t *>PyBytes_AS_STRING(raw), PyBytes_GET_SIZE(raw), fit, same)
 
 
 cdef bint starts_value(const uint8_t *p, const uint8_t *end) noexcept:

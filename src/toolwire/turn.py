@@ -264,7 +264,7 @@ class Turn:
             self._odd_payload(frame, error)
             return
         except LimitExceeded as error:
-            error.offset = frame.offset
+            error.offset = _place(frame, error)
             _name_limits(error)
             raise
         self._payload(payload, frame)
@@ -308,7 +308,7 @@ class Turn:
         else:
             self._payloads += 1
             raise MalformedJSON(
-                f"the payload is no JSON ({error.code} at its byte {error.offset}): {raw[:80]!r}", code=error.code, offset=frame.offset
+                f"the payload is no JSON ({error.code} at its byte {error.offset}): {raw[:80]!r}", code=error.code, offset=_place(frame, error)
             ) from error
 
     def _ill_formed(self, frame: Frame) -> None:
@@ -316,7 +316,7 @@ class Turn:
         events = self._record.events
         before = len(events)
         self._record.mark("invalid_utf8")
-        substitute = Frame(frame.data.encode(), event=frame.event, id=frame.id, offset=frame.offset, terminated=frame.terminated)
+        substitute = Frame(frame.data.encode(), event=frame.event, id=frame.id, offset=frame.offset, data_offset=frame.data_offset, terminated=frame.terminated)
         self._frame(substitute)
         for event in events[before:]:
             call = getattr(event, "call", None)
@@ -637,6 +637,13 @@ def _is_json(raw: bytes, limits: Limits) -> bool:
         return _projection("none", {}, limits).apply(raw) is not MISSING
     except StreamError:
         return False
+
+
+def _place(frame: Frame, error: StreamError) -> int:
+    """Where in the body the byte is that an error of the frame's payload points at. The frame's start where its payload is
+    put together from several lines, and the byte is not in the first."""
+    at = error.offset or 0
+    return frame.data_offset + at if b"\n" not in frame.raw[:at] else frame.offset
 
 
 def _name_limits(error: StreamError) -> None:

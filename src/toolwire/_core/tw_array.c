@@ -108,7 +108,7 @@ static int put(tw_array *m, tw_frame *out, const uint8_t *from, const uint8_t *e
         out->data = from;
         out->data_len = n;
     }
-    out->offset = m->element_offset;
+    out->offset = out->data_offset = m->element_offset;
     out->terminated = 1;
     m->state = ST_ARRAY_AFTER_ELEMENT;
     return 1;

@@ -38,6 +38,7 @@ typedef struct tw_frame {
     size_t id_len;
     uint64_t id_serial; /* equal serials mean equal ids; 0 means not settled: do not keep it */
     uint64_t offset;    /* of the frame's first byte in the stream */
+    uint64_t data_offset; /* of the payload's first byte */
     uint8_t kind;
     uint8_t terminated;
 } tw_frame;

@@ -82,7 +82,7 @@ static int put(tw_frame *out, const uint8_t *line, size_t n, uint64_t offset, in
     if (n && line[n - 1] == '\r') n--;
     out->data = line;
     out->data_len = n;
-    out->offset = offset;
+    out->offset = out->data_offset = offset;
     out->terminated = (uint8_t)terminated;
     return 1;
 }

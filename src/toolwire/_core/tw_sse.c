@@ -165,9 +165,10 @@ TW_INLINE int take_line(tw_sse *m, const uint8_t *line, size_t n, uint64_t offse
 {
     size_t v;
     int bad = 0;
-    if (TW_LIKELY(field_is(line, n, "data", 4, &v)))
+    if (TW_LIKELY(field_is(line, n, "data", 4, &v))) {
+        if (m->data.where == TW_HELD_NONE) m->data_offset = offset + v;
         bad = add_data(m, line, n, v, in_chunk);
-    else if (field_is(line, n, "event", 5, &v))
+    } else if (field_is(line, n, "event", 5, &v))
         bad = held_set(&m->event, line + v, n - v, in_chunk);
     else if (field_is(line, n, "id", 2, &v)) {
         if (!memchr(line + v, 0, n - v)) bad = held_set(&m->id, line + v, n - v, in_chunk);
@@ -209,6 +210,7 @@ TW_INLINE void put_block(const tw_sse *m, tw_frame *out)
     out->data = tw_held_bytes(&m->data, &out->data_len);
     out->event = tw_held_bytes(&m->event, &out->event_len);
     out->offset = m->block_offset;
+    out->data_offset = m->data_offset;
 }
 
 static void put_stray(const tw_sse *m, tw_frame *out, const uint8_t *line, size_t n, uint64_t offset, int ended)
@@ -218,7 +220,7 @@ static void put_stray(const tw_sse *m, tw_frame *out, const uint8_t *line, size_
     out->data_len = n;
     out->event = (const uint8_t *)"";
     out->event_len = 0;
-    out->offset = offset;
+    out->offset = out->data_offset = offset;
     out->terminated = (uint8_t)ended;
     put_id(m, out);
 }

@@ -46,6 +46,7 @@ typedef struct tw_sse {
     uint8_t bom;
     uint8_t block_open;    /* a field line has been seen since the last blank line */
     uint64_t block_offset; /* of that field line */
+    uint64_t data_offset;  /* of the value of the block's first data field */
     uint64_t line_offset;  /* IN_LINE: of the line's first byte */
     uint64_t base;         /* offset of the chunk, or of what comes next */
     size_t held;           /* bytes of the block's field lines */
