@@ -12,15 +12,15 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.M | re.S)
-BLOCKS = [
-    (path.name, number, match[1]) for path in sorted((ROOT / "docs").glob("*.md")) for number, match in enumerate(BLOCK.finditer(path.read_text("utf-8")))
-]
+PAGES = [path for path in sorted((ROOT / "docs").glob("*.md")) if BLOCK.search(path.read_text("utf-8"))]
 
 
-@pytest.mark.parametrize(("name", "number", "code"), BLOCKS, ids=[f"{name}-{number}" for name, number, _ in BLOCKS])
-def test_block_runs(name: str, number: int, code: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_blocks_of_a_page_run_one_after_the_other(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
-    exec(compile(code, f"docs/{name}", "exec"), {"__name__": "__main__"})
+    names: dict[str, Any] = {"__name__": "__main__"}
+    for code in BLOCK.findall(page.read_text("utf-8")):
+        exec(compile(code, f"docs/{page.name}", "exec"), names)
 
 
 def test_the_loop_of_the_readme_runs_the_call_once_the_turn_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
