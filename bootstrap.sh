@@ -14,5 +14,9 @@ fi
 
 [ -x .venv/bin/python ] || "$python" -m venv .venv
 extras=$(echo "$*" | tr ' ' ',')
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --force-reinstall --no-deps .
-.venv/bin/python -m pip install --quiet --disable-pip-version-check ".${extras:+[$extras]}"
+wheels=$(mktemp -d)
+trap 'rm -rf "$wheels"' EXIT
+pip() { .venv/bin/python -m pip --quiet --disable-pip-version-check "$@"; }
+pip wheel --no-deps --wheel-dir "$wheels" .
+pip install --force-reinstall --no-deps "$wheels"/*.whl
+pip install "$(echo "$wheels"/*.whl)${extras:+[$extras]}"

@@ -32,8 +32,10 @@ cdef extern from "_pytemplate.h":
         int plain
         uint64_t counter
         int has_counter
-    int TW_HOLES, TW_PATH_MAX, ST_JSON_DONE, TW_SURROGATES_KEEP
-    int tw_template_make(tw_template *, const uint8_t *, size_t, const tw_node *, const tw_step *, int, const tw_step *, int)
+    enum:
+        TW_HOLES
+    int ST_JSON_DONE, TW_SURROGATES_KEEP
+    int tw_template_make(tw_template *, const uint8_t *, size_t, const tw_node *, const tw_step *, int, const tw_step *, int, uint32_t)
     void tw_template_free(tw_template *)
     int tw_template_fit(const tw_template *, const uint8_t *, size_t, tw_fit *, uint8_t *)
     void tw_template_freeze(tw_template *, const uint8_t *)
@@ -85,8 +87,7 @@ cdef class _Lane:
     """One template, and where its text goes."""
 
     cdef tw_template template
-    cdef bint made
-    cdef bytes first           # the payload before, until the template is made
+    cdef bint made             # False: one payload was seen, the template is that
     cdef str event
     cdef tuple path
     cdef object call           # of an ArgumentsDelta; None: a TextDelta
@@ -113,7 +114,7 @@ cdef class Lanes:
     cdef tw_step counter
     cdef int counter_len
     cdef list lanes
-    cdef tw_build build        # for text with escapes; keeps its scratch memory
+    cdef tw_build build        # for text with escapes
     cdef uint8_t stack[4]
     #: The number that the next event has to have.
     cdef public object next_number
@@ -143,10 +144,10 @@ cdef class Lanes:
               bint no_value):
         """The adapter has handled ``frame``; its only effect was to add the string at ``path`` to ``buffer``.
 
-        The second such payload makes the template: what it shares with the first is fixed.
+        The second such payload finishes the template: what it shares with the first is fixed.
         """
         cdef _Lane lane
-        cdef uint8_t same[64]
+        cdef uint8_t same[TW_HOLES]
         cdef tw_fit fit
         for lane in self.lanes:
             if lane.call is call and lane.channel == channel and lane.choice == choice and lane.path == path:
@@ -158,17 +159,14 @@ cdef class Lanes:
                 self.lanes.pop()
             self.lanes.insert(0, lane)
         lane.buffer, lane.also, lane.no_value, lane.event = buffer, also, no_value, frame.event
-        if lane.made:
-            tw_template_free(&lane.template)
-            lane.made = False
-        elif lane.first is not None and self.make(lane, frame.raw):
-            if fits(&lane.template, lane.first, &fit, same):
-                tw_template_freeze(&lane.template, same)
-                lane.made = True
-                lane.first = None
-                return
-            tw_template_free(&lane.template)
-        lane.first = frame.raw
+        if not lane.made and lane.template.bytes != NULL and fits(&lane.template, frame.raw, &fit, same):
+            tw_template_freeze(&lane.template, same)
+            lane.made = True
+            return
+        tw_template_free(&lane.template)
+        lane.made = False
+        if not self.make(lane, frame.raw):
+            self.clear()  # a payload that is more than it seems
 
     cdef bint make(self, _Lane lane, bytes raw) except -1:
         cdef tw_step steps[12]
@@ -184,7 +182,7 @@ cdef class Lanes:
                 steps[n].len = PyBytes_GET_SIZE(step)
             n += 1
         r = tw_template_make(&lane.template, <const uint8_t *>PyBytes_AS_STRING(raw), PyBytes_GET_SIZE(raw), self.projection.root,
-                             steps, n, &self.counter, self.counter_len)
+                             steps, n, &self.counter, self.counter_len, self.projection.max_depth)
         if r < 0:
             raise MemoryError
         return r
@@ -220,7 +218,7 @@ cdef class Lanes:
         cdef TextDelta td
         cdef ArgumentsDelta ad
         cdef list lanes = self.lanes
-        cdef long long number = self.next_number
+        cdef long long number = self.next_number if self.next_number < 1 << 62 else -1  # a counter has 18 digits
         self.chars = self.text_chars = self.taken = 0
         count = PyList_GET_SIZE(lanes)
         while i < n:

@@ -15,11 +15,13 @@
 #define TW_HOLES 24       /* a payload with more is not made a template */
 #define TW_TEMPLATE_MAX 4096
 #define TW_PATH_MAX 12
+#define TW_HOLE_DEPTH 96  /* a deeper value in a hole does not fit */
 
 enum tw_hole_kind { TW_HOLE_TEXT, TW_HOLE_COUNTER, TW_HOLE_ANY };
 
-/* [start, end) of the template: for TEXT what stands between the quotes, else the whole value. */
-typedef struct tw_hole { uint32_t start, end; uint32_t kind; } tw_hole;
+/* [start, end) of the template: for TEXT what stands between the quotes, else the whole value. `room`: levels of containers
+ * that a value there may have without being too deep for the document. */
+typedef struct tw_hole { uint32_t start, end; uint16_t kind, room; } tw_hole;
 
 typedef struct tw_template {
     uint8_t *bytes;
@@ -38,6 +40,7 @@ typedef struct tw_scan_state {
     int path_len;
     const tw_step *counter;
     int counter_len;
+    uint32_t max_depth;      /* of the document */
     int found;
 } tw_scan_state;
 
@@ -83,14 +86,17 @@ static const uint8_t *tw_t_skip(const tw_scan_state *s, const uint8_t *p)
     }
 }
 
-static int tw_t_hole(tw_scan_state *s, const uint8_t *start, const uint8_t *end, int kind)
+/* open: containers around the hole. */
+static int tw_t_hole(tw_scan_state *s, const uint8_t *start, const uint8_t *end, int kind, int open)
 {
     tw_hole *h;
+    uint32_t room = s->max_depth > (uint32_t)open ? s->max_depth - (uint32_t)open : 0;
     if (s->t->n == TW_HOLES) return -1;
     h = &s->t->holes[s->t->n++];
     h->start = (uint32_t)(start - s->base);
     h->end = (uint32_t)(end - s->base);
-    h->kind = (uint32_t)kind;
+    h->kind = (uint16_t)kind;
+    h->room = (uint16_t)(room < TW_HOLE_DEPTH ? room : TW_HOLE_DEPTH);
     return 0;
 }
 
@@ -103,14 +109,14 @@ static const uint8_t *tw_t_value(tw_scan_state *s, const uint8_t *p, const tw_no
     if (*p == '"') {
         q = tw_t_string(s, p);
         if (q != NULL && at == s->path_len) {
-            if (tw_t_hole(s, p + 1, q - 1, TW_HOLE_TEXT) < 0) return NULL;
+            if (tw_t_hole(s, p + 1, q - 1, TW_HOLE_TEXT, depth) < 0) return NULL;
             s->found++;
         }
         return q;
     }
     if (*p != '{' && *p != '[') {
         q = tw_t_skip(s, p);
-        if (q != NULL && cat == s->counter_len && s->counter_len && tw_t_hole(s, p, q, TW_HOLE_COUNTER) < 0) return NULL;
+        if (q != NULL && cat == s->counter_len && s->counter_len && tw_t_hole(s, p, q, TW_HOLE_COUNTER, depth) < 0) return NULL;
         return q;
     }
     if (at < 0 && node == NULL) return tw_t_skip(s, p);
@@ -124,6 +130,8 @@ static const uint8_t *tw_t_value(tw_scan_state *s, const uint8_t *p, const tw_no
             if (p < s->end && *p == ',') p = tw_t_space(s, p + 1);
             index++;
         }
+        /* What the other elements say may be what the adapter went by: the path means the text only where it is alone. */
+        if (at >= 0 && index != 1) return NULL;
         return p < s->end ? p + 1 : NULL;
     }
     p = tw_t_space(s, p + 1);
@@ -156,7 +164,7 @@ static const uint8_t *tw_t_value(tw_scan_state *s, const uint8_t *p, const tw_no
         } else {
             const uint8_t *start = p;
             p = tw_t_skip(s, p);
-            if (p != NULL && tw_t_hole(s, start, p, TW_HOLE_ANY) < 0) return NULL;
+            if (p != NULL && tw_t_hole(s, start, p, TW_HOLE_ANY, depth + 1) < 0) return NULL;
         }
         if (p == NULL) return NULL;
         p = tw_t_space(s, p);
@@ -167,9 +175,9 @@ static const uint8_t *tw_t_value(tw_scan_state *s, const uint8_t *p, const tw_no
 
 /* Make a template of a validated document. 1: made; 0: it does not lend itself; -1: no memory. */
 static int tw_template_make(tw_template *t, const uint8_t *p, size_t n, const tw_node *node, const tw_step *path, int path_len,
-                            const tw_step *counter, int counter_len)
+                            const tw_step *counter, int counter_len, uint32_t max_depth)
 {
-    tw_scan_state s = {p, p + n, t, path, path_len, counter, counter_len, 0};
+    tw_scan_state s = {p, p + n, t, path, path_len, counter, counter_len, max_depth, 0};
     const uint8_t *q;
     t->n = 0;
     if (n > TW_TEMPLATE_MAX) return 0;
@@ -189,14 +197,14 @@ static void tw_template_free(tw_template *t)
     t->len = t->n = 0;
 }
 
-/* Behind any valid value at p, or NULL. */
-static TW_NOINLINE const uint8_t *tw_t_any(const uint8_t *p, const uint8_t *end)
+/* Behind any valid value of up to `depth` levels at p, or NULL. */
+static TW_NOINLINE const uint8_t *tw_t_any(const uint8_t *p, const uint8_t *end, uint32_t depth)
 {
-    uint8_t stack[TW_PATH_MAX + 1];
+    uint8_t stack[TW_HOLE_DEPTH / 8 + 1];
     tw_json j;
     tw_null sink = {0};
     const uint8_t *q;
-    tw_json_init(&j, stack, TW_PATH_MAX * 8);
+    tw_json_init(&j, stack, depth);
     j.surrogates = TW_SURROGATES_KEEP;
     q = tw_null_run(&j, &sink, p, end);
     return j.state == ST_JSON_DONE ? q : NULL;
@@ -229,7 +237,7 @@ static int tw_template_fit(const tw_template *t, const uint8_t *p, size_t n, tw_
             if (r == end) return 0;
             fit->plain = *r == '"';
             if (!fit->plain) {
-                r = tw_t_any(q - 1, end);
+                r = tw_t_any(q - 1, end, 0);
                 if (r == NULL) return 0;
                 r--;
             }
@@ -250,7 +258,7 @@ static int tw_template_fit(const tw_template *t, const uint8_t *p, size_t n, tw_
                 const uint8_t *e = tw_scan_plain(q + 1, end);
                 if (e < end && *e == '"') r = e + 1;
             }
-            if (r == NULL) r = tw_t_any(q, end);
+            if (r == NULL) r = tw_t_any(q, end, h->room);
             if (r == NULL) return 0;
         }
         if (same != NULL) same[i] = (uint8_t)((size_t)(r - q) == h->end - h->start && memcmp(q, t->bytes + h->start, (size_t)(r - q)) == 0);

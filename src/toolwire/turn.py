@@ -226,6 +226,7 @@ class Turn:
         lanes.next_number = adapter.next_number
         i = lanes.take(frames, i, events, record.limits.max_text_chars - record.text_chars)
         if lanes.taken:
+            record.offset = frames[i - 1].offset
             record.progress += lanes.chars
             record.text_chars += lanes.text_chars
             self._payloads += lanes.taken

@@ -171,14 +171,14 @@ class TurnRecord:
         JSON value. Only for text whose effect depends on nothing that such payloads change.
         """
         self.arguments(call, text)
-        if call._announced:
+        if text and call._announced:  # adapters may count the pieces, and an empty one is none
             self.plain = (path, call._buffer, call, None, 0, None, no_value)
 
     def plain_text(self, text: str, channel: Channel, choice: int, path: tuple[bytes | int, ...], also: list[str] | None = None) -> None:
         """The same for text. ``also``: a list that gets each piece, too."""
         self.text(text, channel, choice)
         buffer = self._texts.get((choice, channel))
-        if buffer is not None:
+        if text and buffer is not None:
             self.plain = (path, buffer, None, channel, choice, also, False)
 
     def whole(self, call: ToolCall, text: str) -> None:
