@@ -185,9 +185,7 @@ def _loads_shape(kind: str, size: str) -> Shape:
     def data(tiny: bool) -> bytes:
         return workloads.document(kind, 2000 if tiny else SIZES[size])
 
-    best = tuple(Target(peer, 1) for peer in LOADS if peer not in ("toolwire", "orjson"))
-    # Only the first is a must; being ahead of the others is an aim, told apart by its bound of nothing.
-    targets = (Target("orjson", KINDS[kind], 1), *(t._replace(must=0, aim=1) for t in best))
+    targets = (Target("orjson", KINDS[kind], 1), *(Target(peer, None, 1) for peer in ("msgspec", "ssrjson", "jiter")))
     return Shape(f"loads {kind} {size}", f"loads of a whole document of {size}, {kind}", "µs a document", data, LOADS, targets)
 
 

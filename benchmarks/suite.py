@@ -26,10 +26,10 @@ class Plan(NamedTuple):
 
 class Target(NamedTuple):
     """How many times faster than the peer (``at_most``: how many times the peer's time) ``ours`` must be and should be. Without a
-    peer, ``must`` and ``aim`` are in the shape's unit."""
+    peer, both are in the shape's unit; ``must`` is None where there is an aim only."""
 
     peer: str | None
-    must: float
+    must: float | None
     aim: float | None = None
     ours: str = OURS
     at_most: bool = False
@@ -43,7 +43,9 @@ class Target(NamedTuple):
             return None
         return statistics.median(a / b if self.at_most else b / a for a, b in zip(ours, peer, strict=True))
 
-    def holds(self, ratio: float, bound: float) -> bool:
+    def holds(self, ratio: float | None, bound: float | None) -> bool | None:
+        if ratio is None or bound is None:
+            return None
         return ratio <= bound if self.at_most else ratio >= bound
 
 
@@ -124,9 +126,8 @@ def measure(shape: Shape, quick: bool = False) -> dict[str, Any]:
     targets = []
     for target in shape.targets:
         ratio = target.ratio(samples)
-        holds = None if ratio is None else target.holds(ratio, target.must)
-        aim = None if ratio is None or target.aim is None else target.holds(ratio, target.aim)
-        targets.append({**target._asdict(), "ratio": ratio, "holds": holds, "aim_holds": aim})
+        holds = {"holds": target.holds(ratio, target.must), "aim_holds": target.holds(ratio, target.aim)}
+        targets.append({**target._asdict(), "ratio": ratio, **holds})
     return {
         "measure": shape.measure,
         "unit": shape.unit,
@@ -156,7 +157,10 @@ def verdict(target: dict[str, Any]) -> str:
     who = f"{target['ours']} against {target['peer']}" if target["peer"] else target["ours"]
     if target["ratio"] is None:
         return f"{who}: not measured"
-    sign, unit = ("at most", "x") if target["at_most"] else ("at least", "x")
-    unit = unit if target["peer"] else ""
-    aim = "" if target["aim"] is None else f", aim {digits(target['aim'])}{unit}{' reached' if target['aim_holds'] else ''}"
-    return f"{who}: {digits(target['ratio'])}{unit}, must be {sign} {digits(target['must'])}{unit}{aim}: {'holds' if target['holds'] else 'MISSED'}"
+    unit = "x" if target["peer"] else ""
+    words = [f"{who}: {digits(target['ratio'])}{unit}"]
+    for name in ("must", "aim"):
+        if target[name] is not None:
+            holds = target["holds" if name == "must" else "aim_holds"]
+            words.append(f"{name} {'<=' if target['at_most'] else '>='} {digits(target[name])}{unit} {'holds' if holds else 'MISSED' if name == 'must' else 'not reached'}")
+    return ", ".join(words)

@@ -1093,3 +1093,10 @@ def test_final_text_completes_half_a_surrogate_pair_that_waited() -> None:
 def test_final_text_without_the_half_that_waited_is_a_conflict() -> None:
     result, _, _ = play([created(), *call(0, '{"a":"\ud83d', final='{"a":"!"}'), completed(fn(0, '{"a":"!"}'))])
     assert "args_conflict" in reasons(result)
+
+
+def test_one_item_at_two_places_never_runs() -> None:
+    again = done(7, fn(0, '{"a":1}'))
+    result, _, _ = play([created(), *call(0, '{"a":1}'), again, completed(fn(0, '{"a":1}'))])
+    assert len(result.calls) == 1
+    assert "args_ambiguous" in reasons(result)

@@ -974,3 +974,21 @@ def test_turns_are_independent() -> None:
         a.feed(body[n : n + 1])
         b.feed(body[n : n + 1])
     assert [tw.TurnGate().decide(t.finish()).action for t in (a, b)] == ["run", "run"]
+
+
+def test_json_error_followed_by_other_text_on_its_line_is_read_as_the_error() -> None:
+    turn = tw.Turn("openai-chat")
+    turn.feed(b'{"error": {"message": "no key", "type": "auth"}} trailing\n')
+    result = turn.finish()
+    assert result.outcome is tw.Outcome.ERROR
+    assert isinstance(result.error, tw.ProviderError)
+    assert (result.error.type, result.error.message) == ("auth", "no key")
+
+
+def test_auto_holds_no_more_than_one_frames_worth_of_what_it_does_not_know() -> None:
+    turn = tw.Turn("auto", limits=tw.Limits(max_frame_bytes=1000))
+    frame = b'data: {"nothing": "' + b"x" * 400 + b'"}\n\n'
+    turn.feed(frame * 3)
+    with pytest.raises(tw.MalformedFrame) as caught:
+        turn.finish()
+    assert caught.value.code == "frame.unknown_protocol"

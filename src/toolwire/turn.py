@@ -99,6 +99,7 @@ class Turn:
         self._result: TurnResult | None = None
         self._raised: TurnTruncated | None = None
         self._held: list[Frame] = []  # frames before provider="auto" has found the protocol
+        self._held_bytes = 0
         self._late: list[Event] = []  # events of finish() and abort()
         self._stray: JSONParser | None = None  # JSON outside any frame, being collected
         self._stray_bytes = 0
@@ -374,13 +375,14 @@ class Turn:
                 self._nonsense = self._stray_frame
             return
         if closed:
-            rest = self._stray.unused_data.strip()
-            self._stray = None
+            document = bytes(self._stray_text[: self._stray.consumed])
+            if self._stray.unused_data.strip():
+                self._record.mark("ignored_lines")
             first = self._stray_frame
             assert first is not None
-            if rest:
-                self._record.mark("ignored_lines")
-            self._stray_document(Frame(bytes(self._stray_text), offset=first.offset))
+            self._stray = None
+            self._stray_text = bytearray()
+            self._stray_document(Frame(document, offset=first.offset))
 
     def _stray_document(self, frame: Frame) -> None:
         """A JSON document that stands where a frame should. In a body of frames it counts only as an error."""
@@ -406,6 +408,7 @@ class Turn:
     def _hold(self, frame: Frame) -> None:
         """Find out whose frames these are; until then they wait."""
         self._held.append(frame)
+        self._held_bytes += len(frame.raw)
         try:
             payload = _projection("detect", DETECT_PROJECTION, self._limits).apply(frame.raw)
         except StreamError:
@@ -421,7 +424,7 @@ class Turn:
                 name = "openai-chat"  # an error body says nothing about its protocol: any adapter will do
         if name is not None:
             self._found(name)
-        elif len(self._held) >= _HELD_FRAMES:
+        elif len(self._held) >= _HELD_FRAMES or self._held_bytes > self._limits.max_frame_bytes:
             raise self._unknown_protocol()
 
     def _found(self, name: str) -> None:

@@ -279,7 +279,10 @@ class ResponsesAdapter(Adapter):
         if item is None and type(index) is not int and call_id is not None:
             item = self._claimed.get(call_id)
         if item is not None and item.index is not None and type(index) is int and item.index != index:
-            return None  # another place in the output is another item, whatever its ids
+            if call_id is None or item.call_id != call_id or item.call is None:
+                return None  # another place in the output is another item
+            # The same item id and call id at two places: one call told twice, or two under one name.
+            self.record.doubt(item.call, "args_ambiguous", f"item {id!r} stands at output_index {item.index} and {index}")
         return item
 
     def _id_changed(self, item: Item) -> None:
