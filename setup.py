@@ -1,4 +1,4 @@
-"""The two extension modules. Everything else is in pyproject.toml.
+"""The extension modules. Everything else is in pyproject.toml.
 
 Switches, each compared with "1": TOOLWIRE_DEBUG (assertions, no optimisation), TOOLWIRE_SANITIZE (address and undefined
 behaviour sanitizers), TOOLWIRE_NO_GROW (public string functions only), TOOLWIRE_WERROR (warnings fail; for our own checks).
@@ -31,7 +31,7 @@ if on("TOOLWIRE_NO_GROW"):
     macros.append(("TW_NO_GROW_IN_PLACE", None))
 
 CORE = "src/toolwire/_core/"
-HEADERS = [CORE + name for name in ("tw_common.h", "tw_scan.h", "tw_json.h", "tw_number.h")]
+HEADERS = [CORE + name for name in ("tw_common.h", "tw_scan.h", "tw_json.h", "tw_number.h", "tw_pow5.h")]
 
 
 def extension(name: str, sources: list[str], depends: list[str]) -> Extension:
@@ -52,6 +52,7 @@ setup(
             extension("_json", [], ["src/toolwire/_pybuild.h", "src/toolwire/_pystr.h"]),
             extension("_lanes", [], ["src/toolwire/_pytemplate.h", "src/toolwire/_pybuild.h", "src/toolwire/_pystr.h"]),
             extension("_framing", [CORE + name for name in ("tw_sse.c", "tw_lines.c", "tw_array.c")], []),
+            extension("_aws", [CORE + "tw_aws.c"], [CORE + "tw_aws.h", CORE + "tw_frame.h"]),
         ],
         compiler_directives={"language_level": "3"},
     ),

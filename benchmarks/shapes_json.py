@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -82,17 +83,27 @@ def jiter(deltas: list[str]) -> Plan:
     """Everything so far, again after each delta. Of long inputs every n-th delta only, evenly spread: the mean is the same."""
     from jiter import from_json
 
-    step = max(1, len(deltas) // SAMPLES)
-    text = "".join(deltas)
-    ends = list(range(len(text), 0, -step * len(deltas[0])))[::-1]
-    held = [(text[: end - len(deltas[0])].encode(), text[max(0, end - len(deltas[0])) : end]) for end in ends]
+    step = len(deltas) // SAMPLES
+    if step < 2:
 
-    def run() -> Any:
-        for buffer, delta in held:
-            value = from_json(buffer + delta.encode(), partial_mode="trailing-strings")
+        def run() -> Any:
+            buffer = b""
+            for delta in deltas:
+                buffer += delta.encode()
+                value = from_json(buffer, partial_mode="trailing-strings")
+            return value
+
+        return Plan(lambda: run, len(deltas))
+
+    ends = list(itertools.accumulate(len(delta.encode()) for delta in deltas))[::-step][::-1]
+    whole = "".join(deltas).encode()
+
+    def run_sampled() -> Any:
+        for end in ends:
+            value = from_json(whole[:end], partial_mode="trailing-strings")  # the slice is the copy that += would make
         return value
 
-    return Plan(lambda: run, len(held))
+    return Plan(lambda: run_sampled, len(ends))
 
 
 def _streaming_parser() -> Any:
@@ -142,7 +153,8 @@ def _live_shape(kind: str) -> Shape:
     must, aim, other = LIVE[kind]
     contenders = {"toolwire": live, JITER: jiter, **({SJP: streaming_json_parser} if other else {})}
     targets = (Target(JITER, must, aim), *((Target(SJP, other, 8),) if other else ()))
-    return Shape(f"live {kind}", f"feed and read the live value, {DELTAS[kind][1]}", "µs a delta", DELTAS[kind][0], contenders, targets, note=stale if other else None)
+    data, title = DELTAS[kind]
+    return Shape(f"live {kind}", f"feed and read the live value, {title}", "µs a delta", data, contenders, targets, note=stale if other else None)
 
 
 # -- documents --------------------------------------------------------------------------------------------------------

@@ -106,8 +106,7 @@ def held_parser() -> Any:
 
 def held_values() -> Any:
     """What the user asked for: the arguments so far, their exact text, and the call's id and name."""
-    value = {key: "".join(list(text)) for key, text in tw.Turn("openai-chat").feed(b"") or _value().items()}
-    return value, "".join(PIECES), "".join(list("call_0")), "".join(list("write_file"))
+    return held_arguments(), "".join(PIECES), "".join(list("call_0")), "".join(list("write_file"))
 
 
 def held_arguments() -> Any:

@@ -161,6 +161,6 @@ def verdict(target: dict[str, Any]) -> str:
     words = [f"{who}: {digits(target['ratio'])}{unit}"]
     for name in ("must", "aim"):
         if target[name] is not None:
-            holds = target["holds" if name == "must" else "aim_holds"]
-            words.append(f"{name} {'<=' if target['at_most'] else '>='} {digits(target[name])}{unit} {'holds' if holds else 'MISSED' if name == 'must' else 'not reached'}")
+            holds, missed = (target["holds"], "MISSED") if name == "must" else (target["aim_holds"], "not reached")
+            words.append(f"{name} {'<=' if target['at_most'] else '>='} {digits(target[name])}{unit} {'holds' if holds else missed}")
     return ", ".join(words)

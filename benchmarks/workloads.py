@@ -7,15 +7,22 @@ import json
 import random
 from collections.abc import Callable
 
+_NAMES = ["value", "index", "result", "stream", "token", "buffer", "offset", "state", "number", "string", "array", "event", "index", "finish", "reason"]
+
 
 def code(chars: int) -> str:
-    """About ``chars`` characters of something like source code, some of it not ASCII."""
+    """About ``chars`` characters of something like source code, a few of them not ASCII: an escape every 30 characters or so in JSON."""
     rng = random.Random(f"code {chars}")
     lines, size = [], 0
     while size < chars:
-        line = "    " * rng.randint(0, 3) + f'{rng.choice("abcxyz")}_{rng.randint(1, 99)} = "{rng.choice(["path/to", "日本", "été", "plain text"])}"\n'
-        lines.append(line)
-        size += len(line)
+        names = [f"{rng.choice(_NAMES)}{rng.choice(['', '_id', '_count', '2'])}" for _ in range(rng.randint(2, 6))]
+        line = f"{names[0]}({', '.join(names[1:])})"
+        if rng.random() < 0.2:
+            line = f'{names[0]} = "{" ".join(names[1:])}"'
+        elif rng.random() < 0.1:
+            line = f"# {' '.join(names)} {rng.choice(['日本', 'été', '→'])}"
+        lines.append("    " * rng.randint(0, 3) + line + "\n")
+        size += len(lines[-1])
     return "".join(lines)[:chars]
 
 
@@ -73,6 +80,7 @@ def _words(rng: random.Random, alphabet: str, count: int) -> str:
 
 
 _LATIN = "abcdefghijklmnopqrstuvwxyz"
+_ESCAPED = _LATIN + " " + '"\\\n\t'  # about every tenth character
 _CJK = "".join(map(chr, range(0x4E00, 0x5200)))
 _CYRILLIC = "".join(map(chr, range(0x430, 0x450)))
 
@@ -89,7 +97,7 @@ ROWS: dict[str, Callable[[random.Random], object]] = {
     "ascii": lambda rng: {"role": "assistant", "content": _words(rng, _LATIN, 150)},
     "cjk": lambda rng: {"role": "assistant", "content": _words(rng, _CJK, 60)},
     "cyrillic": lambda rng: {"role": "assistant", "content": _words(rng, _CYRILLIC, 60)},
-    "escapes": lambda rng: {"role": "assistant", "content": code(rng.randint(300, 900)).replace("/", "\\")},
+    "escapes": lambda rng: {"role": "assistant", "content": "".join(rng.choices(_ESCAPED, k=400))},
 }
 
 

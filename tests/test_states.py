@@ -10,6 +10,14 @@ import pytest
 from toolwire.errors import CODES
 
 CORE = Path(__file__).resolve().parents[1] / "src" / "toolwire" / "_core"
+#: Where each machine starts.
+START = {
+    "ST_JSON_": "ST_JSON_NEED_VALUE",
+    "TW_NUM_": "TW_NUM_MINUS",
+    "ST_SSE_": "ST_SSE_BOM",
+    "ST_LINES_": "ST_LINES_BOM",
+    "ST_ARRAY_": "ST_ARRAY_BOM",
+}
 pytestmark = pytest.mark.skipif(not CORE.is_dir(), reason="the C sources are not beside these tests")
 
 
@@ -54,22 +62,20 @@ def described() -> dict[str, set[str]]:
     return found
 
 
-def test_the_json_machine_has_its_tables() -> None:
-    assert {"ST_JSON_", "TW_NUM_"} <= described().keys()
+def test_every_machine_has_its_tables() -> None:
+    assert described().keys() == enums().keys() == START.keys()
 
 
-def test_every_state_of_a_described_machine_has_rows_and_no_other() -> None:
-    code = enums()
+def test_every_state_has_rows_and_no_other() -> None:
     for prefix, states in described().items():
         # A number's states are a machine inside one state, which has no rows of its own.
-        want = code[prefix] - {"ST_JSON_IN_NUMBER"}
-        assert states == want, prefix
+        assert states == enums()[prefix] - {"ST_JSON_IN_NUMBER"}, prefix
 
 
 def test_every_state_and_error_that_is_named_exists() -> None:
     code = set().union(*enums().values())
     errors = set(re.findall(r"\bTW_E_\w+", (CORE / "tw_common.h").read_text(encoding="utf-8")))
-    prefixes = tuple(described())
+    prefixes = tuple(enums())
     for name in re.findall(r"`((?:ST|TW)_[A-Z0-9_]*[A-Z0-9])`", text_of_states()):
         if name.startswith("TW_E_"):
             assert name in errors
@@ -77,24 +83,34 @@ def test_every_state_and_error_that_is_named_exists() -> None:
             assert name in code
 
 
-def test_every_json_state_says_what_any_other_byte_does() -> None:
-    last: dict[str, list[str]] = {}
+def test_every_state_says_what_any_other_byte_does_and_says_it_last() -> None:
+    bytes_of: dict[str, list[str]] = {}
     for row in rows():
-        if row[0].startswith(("`ST_JSON_", "`TW_NUM_")):
-            assert len(row) == 5, row
-            last[row[0]] = row
-    for state, row in last.items():
-        assert row[1] == "otherwise", state
+        assert len(row) == 5, row
+        bytes_of.setdefault(row[0], []).append(row[1])
+    for state, cells in bytes_of.items():
+        assert cells.index("otherwise") == len(cells) - 1, state
+        assert len(set(cells)) == len(cells), state
 
 
-def test_every_json_state_can_be_reached() -> None:
-    reached = {"ST_JSON_NEED_VALUE"}
+@pytest.mark.parametrize("prefix", ["ST_SSE_", "ST_LINES_", "ST_ARRAY_", "ST_JSON_"])
+def test_every_state_can_be_reached_from_its_machines_start(prefix: str) -> None:
+    ways: dict[str, set[str]] = {}
     for row in rows():
-        reached |= {name for name in re.findall(r"`((?:ST_JSON|TW_NUM)_\w+)`", row[2]) if f"`{name}`" != row[0]}
+        to = ways.setdefault(row[0].strip("`"), set())
+        to |= set(re.findall(r"`((?:ST_[A-Z]+|TW_NUM)_\w+)`", row[2]))
         if "value done" in row[2]:
-            reached |= {"ST_JSON_DONE", "ST_JSON_AFTER_VALUE"}
+            to |= {"ST_JSON_DONE", "ST_JSON_AFTER_VALUE"}
+        if "TW_E_" in row[3] or "TW_E_" in row[2]:
+            to.add("ST_JSON_ERROR" if prefix == "ST_JSON_" else f"{prefix}FAILED")
+    reached, todo = set(), [START[prefix]]
+    while todo:
+        state = todo.pop()
+        if state not in reached:
+            reached.add(state)
+            todo += ways.get(state, ())
     code = enums()
-    assert reached == code["ST_JSON_"] | code["TW_NUM_"]
+    assert reached == (code["ST_JSON_"] | code["TW_NUM_"] if prefix == "ST_JSON_" else code[prefix])
 
 
 def test_the_c_error_codes_are_those_of_the_python_list() -> None:

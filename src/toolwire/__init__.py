@@ -4,6 +4,7 @@
 ended the turn, which calls may run. ``JSONParser`` and the framers are the same machines on their own.
 """
 
+from ._aws import AWSEventStreamFramer
 from ._framing import Frame, JSONArrayFramer, MessageFramer, NDJSONFramer, SSEFramer
 from ._json import MISSING, JSONParser, loads
 from .drivers import AsyncEventStream, Clock, EventStream, aiter_events, iter_events
@@ -42,6 +43,7 @@ __version__ = "0.1.0"
 __all__ = [
     "MISSING",
     "PROVIDERS",
+    "AWSEventStreamFramer",
     "ArgumentsDelta",
     "AsyncEventStream",
     "CallEnd",

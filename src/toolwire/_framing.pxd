@@ -147,6 +147,7 @@ cdef class Frame:
     cdef readonly uint64_t data_offset
     cdef readonly bint terminated
     cdef readonly bint stray
+    cdef readonly object headers  # a mapping, or None
     cdef str text              # .data once it has been asked for
     cdef signed char wellformed  # -1: not looked at yet
 
@@ -155,6 +156,9 @@ cdef class Frame:
 
 
 cdef Frame new_frame(bytes raw, str event, str id, uint64_t offset, uint64_t data_offset, bint terminated, bint stray)
+
+
+cdef size_t checked_limit(object framer, object max_frame_bytes) except 0
 
 
 cdef class Framer:

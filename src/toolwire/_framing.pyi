@@ -1,3 +1,4 @@
+from collections.abc import Mapping
 from typing import Any, final
 
 from .marks import Mark
@@ -14,6 +15,7 @@ class Frame:
         data_offset: int | None = None,
         terminated: bool = True,
         stray: bool = False,
+        headers: Mapping[str, Any] | None = None,
     ) -> None: ...
     @property
     def raw(self) -> bytes: ...
@@ -29,6 +31,8 @@ class Frame:
     def terminated(self) -> bool: ...
     @property
     def stray(self) -> bool: ...
+    @property
+    def headers(self) -> Mapping[str, Any] | None: ...
     @property
     def data(self) -> str: ...
     @property

@@ -11,6 +11,8 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes
 from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.string cimport memcmp, memcpy
 
+from types import MappingProxyType
+
 from .errors import LimitExceeded, MalformedJSON, UsageError
 from .marks import Mark
 
@@ -50,11 +52,12 @@ cdef class Frame:
         data_offset: the same to the payload's first byte (of its first line, where it has several).
         terminated: whether the frame's own end was seen.
         stray: whether this is a line that the event-stream standard ignores.
+        headers: the message's own headers by name, read-only; None for formats that have none.
     """
 
     def __init__(
         self, bytes raw not None=b"", *, str event not None="message", str id not None="", uint64_t offset=0,
-        data_offset=None, bint terminated=True, bint stray=False,
+        data_offset=None, bint terminated=True, bint stray=False, headers=None,
     ):
         self.raw = raw
         self.event = event
@@ -63,6 +66,7 @@ cdef class Frame:
         self.data_offset = offset if data_offset is None else data_offset
         self.terminated = terminated
         self.stray = stray
+        self.headers = None if headers is None else MappingProxyType(dict(headers))
         self.text = None
         self.wellformed = -1
 
@@ -92,12 +96,13 @@ cdef class Frame:
         return (Mark("invalid_utf8", self.offset),)
 
     def __reduce__(self):
-        return _frame, (self.raw, self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray)
+        cdef object headers = None if self.headers is None else dict(self.headers)
+        return _frame, (self.raw, self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray, headers)
 
     def __eq__(self, other):
         if not isinstance(other, Frame):
             return NotImplemented
-        return self._as_value() == (<Frame>other)._as_value()
+        return self._as_value() == (<Frame>other)._as_value() and self.headers == (<Frame>other).headers
 
     def __hash__(self):
         return hash(self._as_value())
@@ -115,8 +120,8 @@ cdef class Frame:
         return f"Frame({shown}, event={self.event!r}, offset={self.offset}{rest})"
 
 
-def _frame(raw, event, id, offset, data_offset, terminated, stray):
-    return Frame(raw, event=event, id=id, offset=offset, data_offset=data_offset, terminated=terminated, stray=stray)
+def _frame(raw, event, id, offset, data_offset, terminated, stray, headers):
+    return Frame(raw, event=event, id=id, offset=offset, data_offset=data_offset, terminated=terminated, stray=stray, headers=headers)
 
 
 cdef inline bytes _take(const uint8_t *p, size_t n):
@@ -148,7 +153,7 @@ cdef int _restore_buf(tw_buf *b, bytes value) except -1:
     return 0
 
 
-cdef size_t _limit(object framer, object max_frame_bytes) except 0:
+cdef size_t checked_limit(object framer, object max_frame_bytes) except 0:
     if not isinstance(max_frame_bytes, int) or not 1 <= max_frame_bytes < 1 << 62:
         raise UsageError(f"{type(framer).__name__}: max_frame_bytes must be a positive int, not {max_frame_bytes!r}")
     return max_frame_bytes
@@ -336,7 +341,7 @@ cdef class SSEFramer(Framer):
 
     def __cinit__(self, *, max_frame_bytes=_MAX_FRAME_BYTES, bint stray=False, str last_event_id not None=""):
         cdef bytes id
-        tw_sse_init(&self.m, _limit(self, max_frame_bytes), stray)
+        tw_sse_init(&self.m, checked_limit(self, max_frame_bytes), stray)
         self.max_frame_bytes = max_frame_bytes
         self._names = [None] * 16
         self._id = ""
@@ -485,7 +490,7 @@ cdef class NDJSONFramer(Framer):
     cdef tw_lines m
 
     def __cinit__(self, *, max_frame_bytes=_MAX_FRAME_BYTES):
-        tw_lines_init(&self.m, _limit(self, max_frame_bytes))
+        tw_lines_init(&self.m, checked_limit(self, max_frame_bytes))
         self.max_frame_bytes = max_frame_bytes
 
     def __dealloc__(self):
@@ -555,7 +560,7 @@ cdef class JSONArrayFramer(Framer):
     cdef tw_array m
 
     def __cinit__(self, *, max_frame_bytes=_MAX_FRAME_BYTES):
-        tw_array_init(&self.m, _limit(self, max_frame_bytes))
+        tw_array_init(&self.m, checked_limit(self, max_frame_bytes))
         self.max_frame_bytes = max_frame_bytes
 
     def __dealloc__(self):
@@ -652,7 +657,7 @@ cdef class MessageFramer(Framer):
     cdef uint64_t base
 
     def __cinit__(self, *, max_frame_bytes=_MAX_FRAME_BYTES):
-        self.limit = _limit(self, max_frame_bytes)
+        self.limit = checked_limit(self, max_frame_bytes)
         self.max_frame_bytes = max_frame_bytes
 
     @cython.critical_section

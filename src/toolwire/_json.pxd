@@ -19,6 +19,7 @@ cdef extern from "_pybuild.h" nogil:
         uint8_t part[4]
         uint8_t part_len, part_want, hex_left, number, number_parts, literal, literal_pos
         uint16_t hex, high
+    ctypedef struct tw_decimal
     ctypedef struct tw_field
     ctypedef struct tw_node:
         tw_field *fields
@@ -69,7 +70,7 @@ cdef extern from "_pybuild.h":
     const uint8_t *tw_build_run(tw_json *, tw_build *, const uint8_t *, const uint8_t *)
     const uint8_t *tw_project_run(tw_json *, tw_build *, const uint8_t *, const uint8_t *)
     int tw_show_open(tw_build *, const tw_json *)
-    int tw_b_number(tw_build *, tw_json *, const uint8_t *, size_t, int)
+    int tw_b_number(tw_build *, tw_json *, const uint8_t *, size_t, int, const tw_decimal *)
     PyObject *tw_build_snapshot(tw_build *)
     int tw_build_take_back(tw_build *) except -1
     object tw_build_path(const tw_build *, const tw_json *)

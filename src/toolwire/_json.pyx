@@ -345,7 +345,7 @@ cdef class JSONParser:
             raise self.error
         self.release_held()
         if self.j.state == ST_JSON_IN_NUMBER and self.j.depth == 0 and tw_num_may_end(self.j.number):
-            status = tw_b_number(&self.b, &self.j, NULL, 0, self.j.number <= TW_NUM_INT)
+            status = tw_b_number(&self.b, &self.j, NULL, 0, self.j.number <= TW_NUM_INT, NULL)
             if status != TW_OK:
                 self.j.state = ST_JSON_ERROR
                 self.j.error = status
@@ -960,7 +960,7 @@ cdef class Projection:
                     raise_pending()
                 raise _json_error(&j, stop[0] if stop < end else -1, None)
             if j.state == ST_JSON_IN_NUMBER and j.depth == 0 and tw_num_may_end(j.number):
-                status = tw_b_number(&b, &j, NULL, 0, j.number <= TW_NUM_INT)
+                status = tw_b_number(&b, &j, NULL, 0, j.number <= TW_NUM_INT, NULL)
                 if status != TW_OK:
                     j.error = status
                     j.error_offset = j.token_offset

@@ -222,6 +222,23 @@ static int tw_slot_set(tw_build *b, PyObject *v, PyObject *old)
     return r < 0 ? TW_E_MEMORY : TW_OK;
 }
 
+/* Steals v. */
+static inline int tw_list_append(PyObject *list, PyObject *v)
+{
+    int r;
+#if TW_GROW_IN_PLACE /* the same versions: those whose lists are known */
+    Py_ssize_t n = PyList_GET_SIZE(list);
+    if (TW_LIKELY(n < ((PyListObject *)list)->allocated)) {
+        PyList_SET_ITEM(list, n, v);
+        Py_SET_SIZE((PyVarObject *)list, n + 1);
+        return 0;
+    }
+#endif
+    r = PyList_Append(list, v);
+    Py_DECREF(v);
+    return r;
+}
+
 /* A finished value, or a container that opens: steals v (which may be NULL after a failed allocation). */
 static inline int tw_put(tw_build *b, const tw_json *j, PyObject *v)
 {
@@ -237,10 +254,10 @@ static inline int tw_put(tw_build *b, const tw_json *j, PyObject *v)
         Py_ssize_t before = PyDict_GET_SIZE(f->container);
         r = PyDict_SetItem(f->container, f->key, v);
         if (TW_UNLIKELY(PyDict_GET_SIZE(f->container) == before) && r == 0) tw_mark(b, "duplicate_key", b->key_offset);
+        Py_DECREF(v);
     } else {
-        r = PyList_Append(f->container, v);
+        r = tw_list_append(f->container, v);
     }
-    Py_DECREF(v);
     return TW_UNLIKELY(r < 0) ? TW_E_MEMORY : TW_OK;
 }
 
@@ -385,7 +402,7 @@ static int tw_show_open(tw_build *b, const tw_json *j)
 #if TW_GROW_IN_PLACE
     tw_str_append(&b->open, b->scratch, b->scratch_len, b->lead, b->cont);
 #else
-    tw_str_write(PyUnicode_DATA(b->open.o), PyUnicode_KIND(b->open.o), 0, b->scratch, b->scratch_len);
+    tw_str_write(PyUnicode_DATA(b->open.o), PyUnicode_KIND(b->open.o), 0, b->scratch, b->scratch_len, b->cont);
 #endif
     e = tw_put(b, j, Py_NewRef(b->open.o));
     if (e != TW_OK) tw_str_clear(&b->open);
@@ -425,18 +442,11 @@ static int tw_close_open(tw_build *b)
     return e;
 }
 
-static PyObject *tw_number_object(const uint8_t *p, size_t n, int is_int, int *too_long)
+/* What is too long for the short ways. */
+static TW_NOINLINE PyObject *tw_number_from_text(const uint8_t *p, size_t n, int is_int, int *too_long)
 {
     char small[64], *text = small, *stop;
     PyObject *v;
-    *too_long = 0;
-    if (is_int) {
-        int64_t i;
-        if (tw_number_int64(p, n, &i)) return PyLong_FromLongLong(i);
-    } else {
-        double d;
-        if (tw_number_double(p, n, &d)) return PyFloat_FromDouble(d);
-    }
     if (n >= sizeof small) {
         text = (char *)PyMem_Malloc(n + 1);
         if (text == NULL) return PyErr_NoMemory();
@@ -457,21 +467,23 @@ static PyObject *tw_number_object(const uint8_t *p, size_t n, int is_int, int *t
     return v;
 }
 
-static inline int tw_utf8_encode(uint32_t c, uint8_t *out)
+static inline PyObject *tw_number_object(const uint8_t *p, size_t n, const tw_decimal *d, int *too_long)
 {
-    if (c < 0x80) { out[0] = (uint8_t)c; return 1; }
-    if (c < 0x800) { out[0] = (uint8_t)(0xC0 | c >> 6); out[1] = (uint8_t)(0x80 | (c & 0x3F)); return 2; }
-    if (c < 0x10000) {
-        out[0] = (uint8_t)(0xE0 | c >> 12);
-        out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
-        out[2] = (uint8_t)(0x80 | (c & 0x3F));
-        return 3;
+    *too_long = 0;
+    if (d->is_int) {
+        int64_t i;
+        if (TW_LIKELY(tw_decimal_int64(d, &i))) {
+#if LONG_MAX >= INT64_MAX
+            return PyLong_FromLong((long)i); /* quicker than its sister for what fits one digit */
+#else
+            return PyLong_FromLongLong(i);
+#endif
+        }
+    } else {
+        double f;
+        if (TW_LIKELY(tw_decimal_double(d, &f))) return PyFloat_FromDouble(f);
     }
-    out[0] = (uint8_t)(0xF0 | c >> 18);
-    out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3F));
-    out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
-    out[3] = (uint8_t)(0x80 | (c & 0x3F));
-    return 4;
+    return tw_number_from_text(p, n, d->is_int, too_long);
 }
 
 static inline PyObject *tw_literal_object(int which)
@@ -522,8 +534,8 @@ static inline int tw_b_text(tw_build *b, tw_json *j, const uint8_t *p, size_t n,
 static inline int tw_b_code(tw_build *b, tw_json *j, uint32_t c)
 {
     uint8_t utf8[4];
-    int n = tw_utf8_encode(c, utf8);
-    return tw_b_text(b, j, utf8, (size_t)n, n > 1 ? utf8[0] : 0, (size_t)n - 1);
+    size_t n = tw_utf8_encode(c, utf8);
+    return tw_b_text(b, j, utf8, n, n > 1 ? utf8[0] : 0, n - 1);
 }
 
 static inline int tw_b_text_end(tw_build *b, tw_json *j)
@@ -551,26 +563,26 @@ static inline int tw_b_number_part(tw_build *b, tw_json *j, const uint8_t *p, si
     return tw_scratch_add(b, p, n);
 }
 
-/* The number's text as one piece: what was kept of it, then [*p, *p + *n). */
-static inline int tw_number_join(tw_build *b, tw_json *j, const uint8_t **p, size_t *n)
+static inline int tw_b_number(tw_build *b, tw_json *j, const uint8_t *p, size_t n, int is_int, const tw_decimal *d)
 {
-    int e;
-    if (TW_LIKELY(!j->number_parts)) return TW_OK;
-    e = tw_scratch_add(b, *p, *n);
-    *p = b->scratch;
-    *n = b->scratch_len;
-    return e;
-}
-
-static inline int tw_b_number(tw_build *b, tw_json *j, const uint8_t *p, size_t n, int is_int)
-{
-    int too_long;
-    int e = tw_number_join(b, j, &p, &n);
+    tw_decimal joined;
+    int too_long, e;
     PyObject *v;
-    if (e != TW_OK) return e;
-    v = tw_number_object(p, n, is_int, &too_long);
-    if (j->number_parts) tw_scratch_reset(b);
-    if (too_long) return TW_E_JSON_NUMBER_TOO_LONG;
+    (void)is_int;
+    if (TW_UNLIKELY(d == NULL)) {
+        /* The number's text as one piece: what was kept of it, then [p, p + n). */
+        if (j->number_parts) {
+            e = tw_scratch_add(b, p, n);
+            if (e != TW_OK) return e;
+            p = b->scratch;
+            n = b->scratch_len;
+        }
+        tw_number_read(p, p + n, &joined);
+        d = &joined;
+    }
+    v = tw_number_object(p, n, d, &too_long);
+    if (TW_UNLIKELY(j->number_parts)) tw_scratch_reset(b);
+    if (TW_UNLIKELY(too_long)) return TW_E_JSON_NUMBER_TOO_LONG;
     e = tw_put(b, j, v);
     if (TW_LIKELY(e == TW_OK)) tw_value_done(b);
     return e;
@@ -770,10 +782,10 @@ static inline int tw_p_number_part(tw_build *b, tw_json *j, const uint8_t *p, si
     return tw_p_wanted(b, &node) ? tw_b_number_part(b, j, p, n) : TW_OK;
 }
 
-static inline int tw_p_number(tw_build *b, tw_json *j, const uint8_t *p, size_t n, int is_int)
+static inline int tw_p_number(tw_build *b, tw_json *j, const uint8_t *p, size_t n, int is_int, const tw_decimal *d)
 {
     const tw_node *node;
-    return tw_p_wanted(b, &node) ? tw_b_number(b, j, p, n, is_int) : TW_OK;
+    return tw_p_wanted(b, &node) ? tw_b_number(b, j, p, n, is_int, d) : TW_OK;
 }
 
 static inline int tw_p_literal(tw_build *b, tw_json *j, int which)
@@ -810,9 +822,9 @@ static inline int tw_n_string(tw_null *s, tw_json *j, const uint8_t *p, size_t n
 #define tw_n_text tw_n_string
 static inline int tw_n_code(tw_null *s, tw_json *j, uint32_t c) { (void)s; (void)j; (void)c; return TW_OK; }
 static inline int tw_n_number_part(tw_null *s, tw_json *j, const uint8_t *p, size_t n) { (void)s; (void)j; (void)p; (void)n; return TW_OK; }
-static inline int tw_n_number(tw_null *s, tw_json *j, const uint8_t *p, size_t n, int is_int)
+static inline int tw_n_number(tw_null *s, tw_json *j, const uint8_t *p, size_t n, int is_int, const tw_decimal *d)
 {
-    (void)s; (void)j; (void)p; (void)n; (void)is_int;
+    (void)s; (void)j; (void)p; (void)n; (void)is_int; (void)d;
     return TW_OK;
 }
 static inline int tw_n_literal(tw_null *s, tw_json *j, int which) { (void)s; (void)j; (void)which; return TW_OK; }

@@ -13,6 +13,7 @@
 
 #include <Python.h>
 #include "_core/tw_common.h"
+#include "_core/tw_scan.h"
 
 #if !defined(TW_NO_GROW_IN_PLACE) && !defined(Py_GIL_DISABLED) && !defined(PYPY_VERSION) && !defined(Py_LIMITED_API) && \
     PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030F0000
@@ -31,12 +32,54 @@ static inline Py_UCS4 tw_str_maxchar(uint8_t lead)
     return lead < 0xF0 ? 0xFFFF : 0x10FFFF;
 }
 
-/* Decode n bytes of checked UTF-8 (surrogates as three bytes allowed) behind `at`, in a string of the given kind. */
-static void tw_str_write(void *data, int kind, Py_ssize_t at, const uint8_t *p, size_t n)
+#if TW_SSE2 && defined(__GNUC__) && defined(__x86_64__)
+#define TW_SSSE3 1
+#include <tmmintrin.h>
+/* A run of three-byte characters, five at a time; for machines that shuffle bytes. There are 16 bytes to read and to write. */
+__attribute__((target("ssse3"))) static TW_NOINLINE const uint8_t *
+tw_str_write_three(const uint8_t *p, const uint8_t *end, Py_UCS2 **to, const Py_UCS2 *to_end)
+{
+    const __m128i lead = _mm_setr_epi8(0, -1, 3, -1, 6, -1, 9, -1, 12, -1, -1, -1, -1, -1, -1, -1);
+    const __m128i rest = _mm_setr_epi8(2, 1, 5, 4, 8, 7, 11, 10, 14, 13, -1, -1, -1, -1, -1, -1);
+    Py_UCS2 *out = *to;
+    unsigned run;
+    do {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i r = _mm_shuffle_epi8(v, rest);
+        __m128i c = _mm_slli_epi16(_mm_shuffle_epi8(v, lead), 12); /* what the lead byte has above its low four bits falls off */
+        c = _mm_or_si128(c, _mm_and_si128(_mm_srli_epi16(r, 2), _mm_set1_epi16(0x0FC0)));
+        c = _mm_or_si128(c, _mm_and_si128(r, _mm_set1_epi16(0x003F)));
+        _mm_storeu_si128((__m128i *)(void *)out, c);
+        run = tw_shape_of_three(v);
+        p += run;
+        out += run / 3;
+    } while (run == 15 && end - p >= 16 && to_end - out >= 8);
+    *to = out;
+    return p;
+}
+#endif
+
+/* Decode n bytes of checked UTF-8 (surrogates as three bytes allowed) behind `at`, in a string of the given kind. `cont` of them
+ * are continuation bytes. The vector loops write whole blocks, as long as these fit into what is to be written anyway. */
+static void tw_str_write(void *data, int kind, Py_ssize_t at, const uint8_t *p, size_t n, size_t cont)
 {
     const uint8_t *end = p + n;
+    (void)cont;
     if (kind == PyUnicode_1BYTE_KIND) {
         Py_UCS1 *out = (Py_UCS1 *)data + at;
+#if TW_SSE2
+        const Py_UCS1 *const out_end = out + (n - cont);
+        while (end - p >= 16 && out_end - out >= 16) {
+            __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+            unsigned wide = (unsigned)_mm_movemask_epi8(v), ascii = wide ? tw_ctz32(wide) : 16;
+            _mm_storeu_si128((__m128i *)(void *)out, v);
+            p += ascii;
+            out += ascii;
+            if (ascii == 16) continue;
+            *out++ = (Py_UCS1)((p[0] & 0x1F) << 6 | (p[1] & 0x3F));
+            p += 2;
+        }
+#endif
         while (p < end) {
             uint8_t c = *p++;
             if (c >= 0x80) c = (uint8_t)((c & 0x1F) << 6 | (*p++ & 0x3F));
@@ -44,6 +87,42 @@ static void tw_str_write(void *data, int kind, Py_ssize_t at, const uint8_t *p, 
         }
     } else if (kind == PyUnicode_2BYTE_KIND) {
         Py_UCS2 *out = (Py_UCS2 *)data + at;
+#if TW_SSE2
+        const Py_UCS2 *const out_end = out + (n - cont);
+        while (end - p >= 16 && out_end - out >= 16) {
+            __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+            unsigned run;
+            if (*p < 0x80) {
+                run = (unsigned)_mm_movemask_epi8(v);
+                run = run ? tw_ctz32(run) : 16;
+                _mm_storeu_si128((__m128i *)(void *)out, _mm_unpacklo_epi8(v, _mm_setzero_si128()));
+                _mm_storeu_si128((__m128i *)(void *)(out + 8), _mm_unpackhi_epi8(v, _mm_setzero_si128()));
+                out += run;
+            } else if (*p < 0xE0) {
+                run = tw_shape_of_two(v);
+                v = _mm_or_si128(_mm_slli_epi16(_mm_and_si128(v, _mm_set1_epi16(0x1F)), 6), _mm_and_si128(_mm_srli_epi16(v, 8), _mm_set1_epi16(0x3F)));
+                _mm_storeu_si128((__m128i *)(void *)out, v);
+                out += run / 2;
+            } else {
+#if TW_SSSE3
+                if (TW_LIKELY(__builtin_cpu_supports("ssse3"))) {
+                    p = tw_str_write_three(p, end, &out, out_end);
+                    if (p < end && *p < 0x80) *out++ = *p++;
+                    continue;
+                }
+#endif
+                /* Five characters, of which those count that are of three bytes. */
+                uint32_t x;
+                run = tw_shape_of_three(v);
+#define TW_THREE(i) memcpy(&x, p + 3 * (i), 4), out[i] = (Py_UCS2)((x & 0x0F) << 12 | (x >> 2 & 0xFC0) | (x >> 16 & 0x3F))
+                TW_THREE(0); TW_THREE(1); TW_THREE(2); TW_THREE(3); TW_THREE(4);
+#undef TW_THREE
+                out += run / 3;
+            }
+            p += run;
+            if (p < end && *p < 0x80) *out++ = *p++; /* a space between two words */
+        }
+#endif
         while (p < end) {
             uint8_t c = *p;
             if (c < 0x80) { *out++ = c; p++; }
@@ -65,14 +144,12 @@ static void tw_str_write(void *data, int kind, Py_ssize_t at, const uint8_t *p, 
 /* A str of checked UTF-8. `lead` and `cont` as in tw_json.h. */
 static PyObject *tw_str_from_utf8(const uint8_t *p, size_t n, uint8_t lead, size_t cont)
 {
-    PyObject *o = PyUnicode_New((Py_ssize_t)(n - cont), tw_str_maxchar(lead));
+    PyObject *o;
+    if (TW_UNLIKELY(n == 1)) return PyUnicode_FromOrdinal(p[0]); /* the interpreter's own one-character strings */
+    o = PyUnicode_New((Py_ssize_t)(n - cont), tw_str_maxchar(lead));
     if (o == NULL || n == 0) return o;
-    if (n == 1) { /* the interpreter's own one-character strings */
-        Py_DECREF(o);
-        return PyUnicode_FromOrdinal(p[0]);
-    }
     if (lead == 0) memcpy(PyUnicode_DATA(o), p, n);
-    else tw_str_write(PyUnicode_DATA(o), PyUnicode_KIND(o), 0, p, n);
+    else tw_str_write(PyUnicode_DATA(o), PyUnicode_KIND(o), 0, p, n, cont);
     return o;
 }
 
@@ -138,7 +215,7 @@ static inline void tw_str_append(tw_str *g, const uint8_t *p, size_t n, uint8_t 
     int kind = PyUnicode_KIND(g->o);
     if (n == 0) return; /* p may be NULL */
     if (lead == 0 && kind == PyUnicode_1BYTE_KIND) memcpy((Py_UCS1 *)PyUnicode_DATA(g->o) + at, p, n);
-    else tw_str_write(PyUnicode_DATA(g->o), kind, at, p, n);
+    else tw_str_write(PyUnicode_DATA(g->o), kind, at, p, n, cont);
     tw_str_set_length(g->o, at + (Py_ssize_t)(n - cont));
 #else
     (void)g; (void)p; (void)n; (void)lead; (void)cont;
@@ -195,7 +272,7 @@ static int tw_str_concat(tw_str *g, const uint8_t *p, size_t n, uint8_t lead, si
 {
     Py_ssize_t at = tw_str_length(g);
     if (tw_str_renew(g, (Py_ssize_t)(n - cont), tw_str_maxchar(lead)) < 0) return -1;
-    tw_str_write(PyUnicode_DATA(g->o), PyUnicode_KIND(g->o), at, p, n);
+    tw_str_write(PyUnicode_DATA(g->o), PyUnicode_KIND(g->o), at, p, n, cont);
     return 0;
 }
 #endif

@@ -18,20 +18,28 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import zlib
 from typing import Any, Literal, TypeAlias
 
+from ._aws import AWSEventStreamFramer
 from ._framing import Frame, JSONArrayFramer, MessageFramer, NDJSONFramer, SSEFramer
 from ._json import MISSING, JSONParser, Projection
 from ._lanes import Lanes
-from .adapters import ADAPTERS, DETECT_PROJECTION, Adapter, Profile, TurnRecord, detect, report_error
+from .adapters import ADAPTERS, DETECT_PROJECTION, Adapter, Profile, TurnRecord, detect, report_error, unwrap
 from .errors import LimitExceeded, MalformedFrame, MalformedJSON, StreamError, TruncatedJSON, TurnTruncated, UsageError
 from .events import ArgumentsDelta, Event, Outcome, TurnEnd, TurnResult
 from .limits import Limits
 
-Framing: TypeAlias = Literal["sse", "ndjson", "json-array", "message"]
+Framing: TypeAlias = Literal["sse", "ndjson", "json-array", "aws-eventstream", "message"]
 Cause: TypeAlias = BaseException | str
 
-FRAMINGS = {"sse": SSEFramer, "ndjson": NDJSONFramer, "json-array": JSONArrayFramer, "message": MessageFramer}
+FRAMINGS = {
+    "sse": SSEFramer,
+    "ndjson": NDJSONFramer,
+    "json-array": JSONArrayFramer,
+    "aws-eventstream": AWSEventStreamFramer,
+    "message": MessageFramer,
+}
 
 _DONE = b"[DONE]"
 _HELD_FRAMES = 64  # frames that provider="auto" looks at before it gives up
@@ -54,8 +62,9 @@ class Turn:
 
     Args:
         provider: one of ``PROVIDERS``, or "auto" to detect it from the first frames.
-        framing: "sse", "ndjson", "json-array" or "message" (one WebSocket message a chunk); follows from the provider
-            unless given. A google-generate body that starts with ``[`` is a JSON array.
+        framing: "sse", "ndjson", "json-array", "aws-eventstream" or "message" (one WebSocket message a chunk); follows from the
+            provider unless given. A google-generate body that starts with ``[`` is a JSON array, a bedrock body that starts
+            with ``{`` holds decoded events, one a line, and an anthropic body of binary messages came through Bedrock.
         limits: see ``toolwire.limits.Limits``.
         profile: "default"; "strict" refuses what is only likely; "tolerant" lets ``[DONE]`` alone end a turn.
         on_cut: "return" or "raise" ``TurnTruncated`` when the body stops early; by default google-generate and
@@ -191,10 +200,15 @@ class Turn:
             raise
         events: list[Event] = []
         self._record.events = events
+        wrong: StreamError | None = None
+        if self._framing == "aws-eventstream":
+            frames, wrong = _unwrapped(frames)
         try:
             self._frames(frames, events)
         except StreamError as error:
-            self._error = error
+            wrong = error
+        if wrong is not None:
+            self._error = wrong
         return events
 
     def _frames(self, frames: list[Frame], events: list[Event]) -> None:
@@ -244,9 +258,18 @@ class Turn:
         head = self._space.lstrip(b"\xef\xbb\xbf \t\r\n")
         if not head and len(self._space) < _HELD_SPACE:
             return None
-        array = head.startswith(b"[") and self._provider in ("auto", "google-generate")
-        default = self._adapter.FRAMING if self._adapter is not None else "sse"
-        self._framer = self._make_framer("json-array" if array else default)
+        framing = self._adapter.FRAMING if self._adapter is not None else "sse"
+        if head.startswith(b"[") and self._provider in ("auto", "google-generate"):
+            framing = "json-array"
+        elif head.startswith(b"\0") and self._provider in ("auto", "anthropic"):
+            # The first byte of a message's length, perhaps: its checksum tells.
+            if len(self._space) < 12:
+                return None
+            if zlib.crc32(self._space[:8]) == int.from_bytes(self._space[8:12], "big"):
+                framing = "aws-eventstream"
+        elif head.startswith(b"{") and framing == "aws-eventstream":
+            framing = "ndjson"
+        self._framer = self._make_framer(framing)
         return self._framer
 
     # -- frames -------------------------------------------------------------------------------------------------------
@@ -643,10 +666,23 @@ def _is_json(raw: bytes, limits: Limits) -> bool:
         return False
 
 
+def _unwrapped(frames: list[Frame]) -> tuple[list[Frame], StreamError | None]:
+    """The frames as adapters see them, up to the first that can not be read, and its error."""
+    out: list[Frame] = []
+    try:
+        for frame in frames:
+            out.append(unwrap(frame))
+    except StreamError as error:
+        return out, error
+    return out, None
+
+
 def _place(frame: Frame, error: StreamError) -> int:
     """Where in the body the byte is that an error of the frame's payload points at. The frame's start where its payload is
-    put together from several lines, and the byte is not in the first."""
+    put together from several lines, and the byte is not in the first, or came out of another encoding."""
     at = error.offset or 0
+    if frame.event == "chunk":
+        return frame.offset
     return frame.data_offset + at if b"\n" not in frame.raw[:at] else frame.offset
 
 

@@ -89,18 +89,21 @@ static void put_at(sink *s, uint64_t at)
     put_text(&s->log, t);
 }
 
-/* A span must lie in the chunk at hand, and lead and cont must describe it. */
+static int width(unsigned lead) { return lead == 0 ? 0 : lead <= 0xC3 ? 1 : lead < 0xF0 ? 2 : 4; }
+
+/* A span must lie in the chunk at hand, or have been put together from it; lead and cont must describe it. */
 static void check_span(sink *s, const uint8_t *p, size_t n, unsigned lead, size_t cont)
 {
     unsigned want_lead = 0;
     size_t want_cont = 0, i;
-    if (n > 0 && (p < s->chunk || p + n > s->chunk_end) && n > 4) fault(s, "a span outside the chunk");
+    int inside = n > 0 && p >= s->chunk && p + n <= s->chunk_end;
+    if (!inside && n > TW_JSON_PIECE) fault(s, "a span outside the chunk");
     for (i = 0; i < n; i++) {
         if (p[i] >= 0xC0 && p[i] > want_lead) want_lead = p[i];
         if ((p[i] & 0xC0) == 0x80) want_cont++;
-        if (p[i] == '"' || p[i] == '\\') fault(s, "a quote or a backslash in text");
+        if (inside && (p[i] == '"' || p[i] == '\\')) fault(s, "a quote or a backslash in text");
     }
-    if (lead != want_lead) fault(s, "lead is not the largest lead byte");
+    if (width(lead) != width(want_lead)) fault(s, "lead is not as wide as the largest lead byte");
     if (cont != want_cont) fault(s, "cont is not the number of continuation bytes");
     if (n > 0 && (p[0] & 0xC0) == 0x80) fault(s, "text that starts inside a character");
 }
@@ -193,8 +196,9 @@ static int log_number_part(sink *s, tw_json *j, const uint8_t *p, size_t n)
     return TW_OK;
 }
 
-static int log_number(sink *s, tw_json *j, const uint8_t *p, size_t n, int is_int)
+static int log_number(sink *s, tw_json *j, const uint8_t *p, size_t n, int is_int, const tw_decimal *d)
 {
+    if (d != NULL && (d->is_int != is_int || d->negative != (p[0] == '-'))) fault(s, "another number was read");
     put(&s->text, p, n);
     put_text(&s->log, is_int ? "i" : "f");
     put(&s->log, s->text.p, s->text.len);
@@ -323,7 +327,7 @@ static char *close_machine(machine *m)
     char t[64];
     int number = m->j.state == ST_JSON_IN_NUMBER && m->j.depth == 0 && tw_num_may_end(m->j.number);
     if (number) {
-        log_number(&m->s, &m->j, NULL, 0, m->j.number == TW_NUM_ZERO || m->j.number == TW_NUM_INT);
+        log_number(&m->s, &m->j, NULL, 0, m->j.number == TW_NUM_ZERO || m->j.number == TW_NUM_INT, NULL);
         snprintf(t, sizeof t, ".%llu", (unsigned long long)m->j.offset);
     } else {
         if (m->s.in_text && !m->j.in_key && m->s.text.len > 0) {
@@ -529,6 +533,46 @@ static void test_every_place_in_a_block(void)
         }
 }
 
+static unsigned below(uint32_t *seed, size_t n) { return (unsigned)(((*seed = *seed * 1664525u + 1013904223u) >> 8) % n); }
+
+/* Long strings of every kind of text, one in four with something wrong in it: whole, which goes by blocks, against byte by byte,
+ * which does not. */
+static void test_long_strings(void)
+{
+    static const char *const kinds[] = {"plain text ", "x", "\\n", "\\\"", "\\\\", "\\u00e9", "\\u4e2d", "\\ud83d\\ude00", "\xd0\xb6", "\xc3\xa9", "\xe4\xb8\xad",
+                                        "\xe0\xa4\x85", "\xed\x9e\xa3", "\xf0\x9f\x98\x80", "\xef\xbf\xbf", " "};
+    static const char *const wrong[] = {"\xc1\x81", "\xe0\x9f\xbf", "\xed\xa0\x80", "\xe4\xb8", "\xd0", "\xd0\xd0", "\x80", "\xf4\x90\x80\x80", "\n",
+                                        "\\x", "\\u12g4", "\\ud800", "\\udc00", "\\ud800\\u0041", "\xe4\xb8\x41", "\xff"};
+    uint32_t seed = 1;
+    uint8_t *input = malloc(9000);
+    int round;
+    for (round = 0; round < 4000; round++) {
+        size_t n = 0, aim = below(&seed, round % 8 ? 300 : 8000);
+        char *whole, *bytes;
+        input[n++] = '"';
+        while (n < aim) {
+            const char *kind = kinds[below(&seed, sizeof kinds / sizeof *kinds)];
+            unsigned times = 1 + below(&seed, below(&seed, 4) ? 4 : 40);
+            while (times-- && n < aim) {
+                memcpy(input + n, kind, strlen(kind));
+                n += strlen(kind);
+            }
+            if (round % 4 == 3 && below(&seed, 10) == 0) {
+                kind = wrong[below(&seed, sizeof wrong / sizeof *wrong)];
+                memcpy(input + n, kind, strlen(kind));
+                n += strlen(kind);
+            }
+        }
+        input[n++] = '"';
+        whole = run(&strict, input, n, 0, 0, -1);
+        bytes = run(&strict, input, n, 0, 1, -1);
+        check(strcmp(whole, bytes) == 0 && strstr(whole, "BROKEN") == NULL, "long strings", whole, bytes);
+        free(whole);
+        free(bytes);
+    }
+    free(input);
+}
+
 /* All byte strings of one and two bytes, in every surrounding that matters: whole and in single bytes. */
 static void test_short_inputs(void)
 {
@@ -611,6 +655,7 @@ int main(int argc, char **argv)
     guard_open(1 << 16);
     test_cases();
     test_every_place_in_a_block();
+    test_long_strings();
     test_short_inputs();
     test_refusing_sink();
     for (i = 1; i < argc; i++) test_file(argv[i]);

@@ -30,6 +30,9 @@ enum tw_error {
     TW_E_JSON_TOO_LONG,          /* more bytes than max_bytes */
     TW_E_JSON_NUMBER_TOO_LONG,   /* an integer that the sink refuses to convert */
     TW_E_FRAME_TOO_LARGE,        /* one frame beyond its limit */
+    TW_E_FRAME_BAD_CHECKSUM,     /* bytes that their CRC-32 does not fit */
+    TW_E_FRAME_BAD_LENGTH,       /* a message shorter than its own parts, or beyond what its format allows */
+    TW_E_FRAME_BAD_HEADER,       /* an unknown type, a value past the end, a name twice */
     TW_E_MEMORY,                 /* an allocation failed, or a sink did */
 };
 

@@ -22,18 +22,20 @@
  *     int code(s, j, c)                        one character from an escape; a lone surrogate only in mode "keep"
  *     int text_end(s, j)
  *     int number_part(s, j, p, n)            a number goes on in the next chunk: keep these bytes
- *     int number(s, j, p, n, is_int)         the number ends; the bytes kept come first
+ *     int number(s, j, p, n, is_int, d)      the number ends; the bytes kept come first. d: the number read, or NULL
  *     int literal(s, j, which)               TW_LIT_...
  *     void lone_surrogate(s, j, offset)      half a pair was met and tolerated
  *     void control_character(s, j, offset)   a raw control character was tolerated
  *
- * `lead` is the largest UTF-8 lead byte among the bytes (0: all ASCII), `cont` the number of continuation bytes: n - cont
+ * `lead` is the largest UTF-8 lead byte among the bytes, or another of a character as wide: 0 if all are ASCII, at most 0xC3 for
+ * Latin-1, 0xDF or 0xEF for the rest of Unicode's first plane, more beyond. `cont` is the number of continuation bytes: n - cont
  * characters, of which the widest is known, without another look at the bytes.
  */
 #ifndef TW_JSON_H
 #define TW_JSON_H
 
 #include "tw_common.h"
+#include "tw_number.h"
 #include "tw_scan.h"
 
 enum tw_json_state {
@@ -135,12 +137,15 @@ static inline int tw_json_is_wordy(uint8_t c)
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '.' || c == '+' || c == '-';
 }
 
+/* -1: no hexadecimal digit. */
 static inline int tw_hex_value(uint8_t c)
 {
-    if (c >= '0' && c <= '9') return c - '0';
-    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-    return -1;
+    static const uint8_t table[256] = { /* one more than the value */
+        ['0'] = 1, ['1'] = 2, ['2'] = 3, ['3'] = 4, ['4'] = 5, ['5'] = 6, ['6'] = 7, ['7'] = 8, ['8'] = 9, ['9'] = 10,
+        ['a'] = 11, ['b'] = 12, ['c'] = 13, ['d'] = 14, ['e'] = 15, ['f'] = 16,
+        ['A'] = 11, ['B'] = 12, ['C'] = 13, ['D'] = 14, ['E'] = 15, ['F'] = 16,
+    };
+    return (int)table[c] - 1;
 }
 
 static inline const char *tw_literal_text(uint8_t which)
@@ -178,6 +183,63 @@ static inline int tw_utf8_second_ok(uint8_t lead, uint8_t c, int surrogates)
     }
 }
 
+/* Bytes that a string with escapes is put together in, before the sink gets it. */
+#define TW_JSON_PIECE 2048
+
+static inline size_t tw_utf8_encode(uint32_t c, uint8_t *out)
+{
+    if (c < 0x80) { out[0] = (uint8_t)c; return 1; }
+    if (c < 0x800) { out[0] = (uint8_t)(0xC0 | c >> 6); out[1] = (uint8_t)(0x80 | (c & 0x3F)); return 2; }
+    if (c < 0x10000) {
+        out[0] = (uint8_t)(0xE0 | c >> 12);
+        out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
+        out[2] = (uint8_t)(0x80 | (c & 0x3F));
+        return 3;
+    }
+    out[0] = (uint8_t)(0xF0 | c >> 18);
+    out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3F));
+    out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3F));
+    out[3] = (uint8_t)(0x80 | (c & 0x3F));
+    return 4;
+}
+
+/* The character that '\' and c stand for, or 0. */
+static inline uint8_t tw_short_escape(uint8_t c)
+{
+    static const uint8_t table[256] = {
+        ['"'] = '"', ['\\'] = '\\', ['/'] = '/', ['b'] = '\b', ['f'] = '\f', ['n'] = '\n', ['r'] = '\r', ['t'] = '\t',
+    };
+    return table[c];
+}
+
+/* The four hexadecimal digits at p, or a negative number where one is none. */
+static inline int32_t tw_hex4(const uint8_t *p)
+{
+    int32_t a = tw_hex_value(p[0]), b = tw_hex_value(p[1]), c = tw_hex_value(p[2]), d = tw_hex_value(p[3]);
+    return (a | b | c | d) < 0 ? -1 : a << 12 | b << 8 | c << 4 | d;
+}
+
+/* Reads an escape, a surrogate pair included, that stands whole in [p, end) and is right: *c is its character, and the byte
+ * behind it is returned. NULL for all else, which is for the states to judge. */
+static inline const uint8_t *tw_read_escape(const uint8_t *p, const uint8_t *end, uint32_t *c)
+{
+    int32_t unit, low;
+    if (end - p < 2) return NULL;
+    if (p[1] != 'u') {
+        *c = tw_short_escape(p[1]);
+        return *c ? p + 2 : NULL;
+    }
+    if (end - p < 6 || (unit = tw_hex4(p + 2)) < 0) return NULL;
+    p += 6;
+    *c = (uint32_t)unit;
+    if (TW_LIKELY((unit & 0xF800) != 0xD800)) return p;
+    if (unit >= 0xDC00 || end - p < 6 || p[0] != '\\' || p[1] != 'u') return NULL;
+    low = tw_hex4(p + 2);
+    if (low < 0xDC00 || low > 0xDFFF) return NULL;
+    *c = 0x10000u + ((uint32_t)(unit - 0xD800) << 10) + (uint32_t)(low - 0xDC00);
+    return p + 6;
+}
+
 #endif /* TW_JSON_H */
 
 #ifdef TW_JSON_RUN
@@ -188,6 +250,10 @@ static const uint8_t *TW_JSON_RUN(tw_json *j, TW_SINK_T *s, const uint8_t *p, co
     const uint8_t *run;        /* start of the plain text not yet handed out */
     uint8_t lead;              /* largest lead byte in it */
     size_t cont;               /* continuation bytes in it */
+    uint8_t piece[TW_JSON_PIECE]; /* text with its escapes read, not yet handed out either; comes before the run */
+    size_t fill;
+    uint8_t piece_lead;
+    size_t piece_cont;
     uint8_t c;
     int e;
 
@@ -203,10 +269,19 @@ static const uint8_t *TW_JSON_RUN(tw_json *j, TW_SINK_T *s, const uint8_t *p, co
             p++; \
         } \
     } while (0)
-/* Hand out the plain text so far; the string is now one that comes in pieces. */
+/* Hand out the text so far; the string is now one that comes in pieces. */
 #define FLUSH(q) do { \
         if (!j->text_open) { CALL(TW_SINK(text_start)(s, j), q); j->text_open = 1; } \
+        if (fill) { CALL(TW_SINK(text)(s, j, piece, fill, piece_lead, piece_cont), q); fill = piece_cont = 0; piece_lead = 0; } \
         if ((q) > run) CALL(TW_SINK(text)(s, j, run, (size_t)((q) - run), lead, cont), q); \
+    } while (0)
+/* Does the run fit behind the piece, an escape's character and the rest of a block as well? */
+#define FITS(q) (fill + (size_t)((q) - run) <= TW_JSON_PIECE - 16)
+#define JOIN(q) do { \
+        if ((q) - run) memcpy(piece + fill, run, (size_t)((q) - run)); \
+        fill += (size_t)((q) - run); \
+        if (lead > piece_lead) piece_lead = lead; \
+        piece_cont += cont; \
     } while (0)
 
     switch (j->state) {
@@ -253,14 +328,7 @@ value:
         j->depth++;
         p++;
         goto need_value_or_end;
-    case '-':
-        j->number = TW_NUM_MINUS;
-        goto number;
-    case '0':
-        j->number = TW_NUM_ZERO;
-        goto number;
-    case '1': case '2': case '3': case '4': case '5': case '6': case '7': case '8': case '9':
-        j->number = TW_NUM_INT;
+    case '-': case '0': case '1': case '2': case '3': case '4': case '5': case '6': case '7': case '8': case '9':
         goto number;
     case 'n': j->literal = TW_LIT_NULL; break;
     case 'f': j->literal = TW_LIT_FALSE; break;
@@ -291,10 +359,24 @@ in_literal: {
         goto value_done;
     }
 
-number:
+number: {
+        /* Whole in the chunk, as nearly all are: read in one go. Anything else, and what is wrong, goes byte by byte. */
+        tw_decimal d;
+        run = p;
+        p = tw_number_read(run, end, &d);
+        if (TW_LIKELY(p != NULL && p < end && !tw_json_is_wordy(*p)) && (j->depth > 0 || tw_json_is_delimiter(*p))) {
+            j->token_offset = AT(run);
+            j->number_parts = 0;
+            if (TW_UNLIKELY((e = TW_SINK(number)(s, j, run, (size_t)(p - run), d.is_int, &d)) != TW_OK)) goto number_refused;
+            goto value_done;
+        }
+        p = run;
+    }
+    c = *p;
+    j->number = c == '-' ? TW_NUM_MINUS : c == '0' ? TW_NUM_ZERO : TW_NUM_INT;
     j->token_offset = AT(p);
     j->number_parts = 0;
-    run = p++;
+    p++;
     goto number_go;
 in_number:
     run = p;
@@ -349,13 +431,12 @@ number_go:
     /* A number ends before a byte that is none of its own. At the root only a delimiter may follow; inside a container
      * AFTER_VALUE judges the byte. A letter, digit or sign in its place is a number gone wrong: 01, 1x, 1.5.2 */
     if (j->depth == 0 ? !tw_json_is_delimiter(c) : tw_json_is_wordy(c)) FAIL(TW_E_JSON_BAD_NUMBER, p);
-    if (TW_UNLIKELY((e = TW_SINK(number)(s, j, run, (size_t)(p - run), j->number <= TW_NUM_INT)) != TW_OK)) {
-        /* A number that is refused is refused as a whole. */
-        j->error = (uint8_t)e;
-        j->error_offset = j->token_offset;
-        goto failed;
-    }
-    goto value_done;
+    if (TW_LIKELY((e = TW_SINK(number)(s, j, run, (size_t)(p - run), j->number <= TW_NUM_INT, NULL)) == TW_OK)) goto value_done;
+number_refused:
+    /* A number that is refused is refused as a whole. */
+    j->error = (uint8_t)e;
+    j->error_offset = j->token_offset;
+    goto failed;
 
 need_key_or_end:
     SKIP_SPACE(ST_JSON_NEED_KEY_OR_END);
@@ -375,6 +456,8 @@ in_string:
     run = p;
     lead = 0;
     cont = 0;
+    fill = piece_cont = 0;
+    piece_lead = 0;
     for (;;) {
         p = tw_scan_plain(p, end);
         if (TW_UNLIKELY(p == end)) {
@@ -384,6 +467,29 @@ in_string:
         c = *p;
         if (c == '"') break;
         if (c == '\\') {
+            /* Escapes that are whole and right are read here, the rest is left to the states. */
+            uint32_t code;
+            const uint8_t *after = tw_read_escape(p, end, &code);
+            if (TW_LIKELY(after != NULL)) {
+                if (TW_UNLIKELY(!FITS(p))) { FLUSH(p); run = p; lead = 0; cont = 0; }
+                JOIN(p);
+                lead = 0;
+                cont = 0;
+                for (;;) {
+                    size_t n = tw_utf8_encode(code, piece + fill);
+                    if (n > 1) {
+                        if (piece[fill] > piece_lead) piece_lead = piece[fill];
+                        piece_cont += n - 1;
+                    }
+                    fill += n;
+                    p = after;
+                    if (p == end || *p != '\\' || fill > TW_JSON_PIECE - 16) break;
+                    after = tw_read_escape(p, end, &code);
+                    if (after == NULL) break;
+                }
+                run = p = tw_copy_plain(p, end, piece, &fill, TW_JSON_PIECE - 16);
+                continue;
+            }
             FLUSH(p);
             j->escape_offset = AT(p);
             p++;
@@ -397,6 +503,21 @@ in_string:
         }
         /* Runs of non-ASCII text: characters that lie whole in the chunk stay part of the run. */
         do {
+#if TW_SSE2
+            if (end - p >= 16) {
+                __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+                int wide;
+                unsigned n = c < 0xE0 ? tw_block_of_two(v, &wide) : tw_block_of_three(v);
+                if (TW_LIKELY(n)) {
+                    uint8_t most = c >= 0xE0 ? 0xEF : wide ? 0xDF : 0xC3;
+                    cont += c < 0xE0 ? n / 2 : n / 3 * 2;
+                    if (most > lead) lead = most;
+                    p += n;
+                    if (p + 1 < end && p[1] >= 0x80 && !tw_ends_plain(*p)) p++; /* a space between two words */
+                    continue;
+                }
+            }
+#endif
             unsigned want = tw_utf8_length(c), have;
             if (TW_UNLIKELY(!want)) { FLUSH(p); FAIL(TW_E_JSON_BAD_UTF8, p); }
             if (TW_UNLIKELY((size_t)(end - p) < want || (c == 0xED && p[1] > 0x9F))) {
@@ -415,10 +536,13 @@ in_string:
             p += want;
         } while (p < end && (c = *p) >= 0x80);
     }
-    if (!j->text_open) {
+    if (TW_LIKELY(!j->text_open && fill == 0)) {
         CALL(TW_SINK(string)(s, j, run, (size_t)(p - run), lead, cont), p);
+    } else if (!j->text_open && FITS(p)) {
+        JOIN(p);
+        CALL(TW_SINK(string)(s, j, piece, fill, piece_lead, piece_cont), p);
     } else {
-        if (p > run) CALL(TW_SINK(text)(s, j, run, (size_t)(p - run), lead, cont), p);
+        FLUSH(p);
         CALL(TW_SINK(text_end)(s, j), p);
     }
     p++;
@@ -451,20 +575,14 @@ in_string_utf8:
 in_string_escape: {
         uint32_t out;
         if (p == end) STOP(ST_JSON_IN_STRING_ESCAPE);
-        switch (*p) {
-        case '"': case '\\': case '/': out = *p; break;
-        case 'b': out = '\b'; break;
-        case 'f': out = '\f'; break;
-        case 'n': out = '\n'; break;
-        case 'r': out = '\r'; break;
-        case 't': out = '\t'; break;
-        case 'u':
+        if (*p == 'u') {
             p++;
             j->hex = 0;
             j->hex_left = 4;
             goto in_string_hex;
-        default: FAIL(TW_E_JSON_BAD_ESCAPE, p);
         }
+        out = tw_short_escape(*p);
+        if (!out) FAIL(TW_E_JSON_BAD_ESCAPE, p);
         p++;
         CALL(TW_SINK(code)(s, j, out), p);
         goto in_string;
@@ -596,6 +714,8 @@ out:
 #undef STOP
 #undef SKIP_SPACE
 #undef FLUSH
+#undef FITS
+#undef JOIN
 }
 
 #undef TW_JSON_RUN

@@ -56,6 +56,77 @@ TW_INLINE const uint8_t *tw_scan_plain(const uint8_t *p, const uint8_t *end)
     return p;
 }
 
+/* Copies plain text from p to out + *at as it scans it, in whole blocks of 16: the block that ends it is copied too, with what is
+ * behind. Stops early where less than a block is left to read, or to write. Returns where it stopped; *at is moved along. */
+TW_INLINE const uint8_t *tw_copy_plain(const uint8_t *p, const uint8_t *end, uint8_t *out, size_t *at, size_t size)
+{
+    size_t i = *at;
+    while (end - p >= 16 && i + 16 <= size) {
+        unsigned n;
+#if TW_SSE2
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i m = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'))),
+                                 _mm_cmplt_epi8(v, _mm_set1_epi8(0x20)));
+        unsigned bits = (unsigned)_mm_movemask_epi8(m);
+        _mm_storeu_si128((__m128i *)(void *)(out + i), v);
+        n = bits ? tw_ctz32(bits) : 16;
+#else
+        n = (unsigned)(tw_scan_plain(p, p + 16) - p);
+        memcpy(out + i, p, 16);
+#endif
+        p += n;
+        i += n;
+        if (n < 16) break;
+    }
+    *at = i;
+    return p;
+}
+
+#if TW_SSE2
+/* Bytes that the block begins with and that have the form of two-byte characters. */
+TW_INLINE unsigned tw_shape_of_two(__m128i v)
+{
+    unsigned good = (unsigned)_mm_movemask_epi8(
+        _mm_cmpeq_epi8(_mm_and_si128(v, _mm_set1_epi16((short)0xC0E0)), _mm_set1_epi16((short)0x80C0)));
+    return good == 0xFFFF ? 16 : tw_ctz32(~good) & ~1u;
+}
+
+/* The same, without overlong ones (C0, C1). *wide: is one of them beyond Latin-1? */
+TW_INLINE unsigned tw_block_of_two(__m128i v, int *wide)
+{
+    const __m128i overlong = _mm_cmpeq_epi16(_mm_and_si128(v, _mm_set1_epi16(0x001E)), _mm_setzero_si128());
+    const __m128i latin = _mm_cmpeq_epi16(_mm_and_si128(v, _mm_set1_epi16(0x001C)), _mm_setzero_si128());
+    unsigned bad = (unsigned)_mm_movemask_epi8(overlong), n = tw_shape_of_two(v);
+    if (TW_UNLIKELY(bad) && tw_ctz32(bad) < n) n = tw_ctz32(bad);
+    *wide = (~(unsigned)_mm_movemask_epi8(latin) & ((1u << n) - 1)) != 0;
+    return n;
+}
+
+/* Bytes that the block begins with and that have the form of three-byte characters, of which it may hold five. */
+TW_INLINE unsigned tw_shape_of_three(__m128i v)
+{
+    const char l = (char)0xF0, c = (char)0xC0, e = (char)0xE0, t = (char)0x80;
+    unsigned good = (unsigned)_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_and_si128(v, _mm_setr_epi8(l, c, c, l, c, c, l, c, c, l, c, c, l, c, c, 0)),
+                                                               _mm_setr_epi8(e, t, t, e, t, t, e, t, t, e, t, t, e, t, t, 1)));
+    if (TW_LIKELY(good == 0x7FFF)) return 15; /* foreseen, the next block need not wait for this one's length */
+    return tw_ctz32(~good) / 3 * 3;
+}
+
+/* The same, without overlong ones and halves of surrogate pairs: the second byte has the bit 0x20 after E0, and not after ED. */
+TW_INLINE unsigned tw_block_of_three(__m128i v)
+{
+    const __m128i e0 = _mm_cmpeq_epi8(v, _mm_set1_epi8((char)0xE0)), ed = _mm_cmpeq_epi8(v, _mm_set1_epi8((char)0xED));
+    unsigned n = tw_shape_of_three(v);
+    if (TW_UNLIKELY(_mm_movemask_epi8(_mm_or_si128(e0, ed)))) {
+        const __m128i clear = _mm_cmpeq_epi8(_mm_and_si128(v, _mm_set1_epi8(0x20)), _mm_setzero_si128());
+        const __m128i wrong = _mm_or_si128(_mm_and_si128(_mm_slli_si128(e0, 1), clear), _mm_andnot_si128(clear, _mm_slli_si128(ed, 1)));
+        unsigned bad = (unsigned)_mm_movemask_epi8(wrong);
+        if (bad && tw_ctz32(bad) < n) n = tw_ctz32(bad) / 3 * 3;
+    }
+    return n;
+}
+#endif
+
 /* The first CR or LF. */
 TW_INLINE const uint8_t *tw_scan_eol(const uint8_t *p, const uint8_t *end)
 {

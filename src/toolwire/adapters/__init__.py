@@ -6,17 +6,33 @@ from collections.abc import Mapping
 from typing import Any
 
 from ._base import Adapter, Profile, TurnRecord, report_error
+from ._eventstream import unwrap
 from .anthropic import AnthropicAdapter
+from .bedrock import BedrockAdapter
+from .cohere import EVENTS as _COHERE
+from .cohere import CohereAdapter
 from .google_generate import GoogleGenerateAdapter
 from .google_interactions import InteractionsAdapter
 from .mistral import MistralAdapter
+from .ollama import OllamaAdapter
 from .openai_chat import OpenAIChatAdapter
 from .openai_responses import ResponsesAdapter
 
-__all__ = ["ADAPTERS", "DETECT_PROJECTION", "Adapter", "Profile", "TurnRecord", "detect", "report_error"]
+__all__ = ["ADAPTERS", "DETECT_PROJECTION", "Adapter", "Profile", "TurnRecord", "detect", "report_error", "unwrap"]
 
 ADAPTERS: Mapping[str, type[Adapter]] = {
-    adapter.PROVIDER: adapter for adapter in (OpenAIChatAdapter, ResponsesAdapter, AnthropicAdapter, GoogleGenerateAdapter, InteractionsAdapter, MistralAdapter)
+    adapter.PROVIDER: adapter
+    for adapter in (
+        OpenAIChatAdapter,
+        ResponsesAdapter,
+        AnthropicAdapter,
+        GoogleGenerateAdapter,
+        InteractionsAdapter,
+        MistralAdapter,
+        CohereAdapter,
+        OllamaAdapter,
+        BedrockAdapter,
+    )
 }
 
 #: What ``detect`` looks at.
@@ -29,12 +45,21 @@ DETECT_PROJECTION: Mapping[str, Any] = {
     "promptFeedback": {},
     "usageMetadata": {},
     "responseId": True,
+    "done": True,
+    "contentBlockIndex": True,
+    "stopReason": True,
+    "messageStart": {},
+    "contentBlockStart": {},
+    "contentBlockDelta": {},
+    "messageStop": {},
     "error": True,
     "code": True,
     "message": True,
 }
 
 _ANTHROPIC = frozenset({"message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta", "content_block_stop", "ping"})
+#: Members of decoded events, and of the payloads of binary ones. An event's own name is not in its payload.
+_BEDROCK = frozenset({"messageStart", "contentBlockStart", "contentBlockDelta", "messageStop", "contentBlockIndex", "stopReason"})
 _CHAT_OBJECTS = frozenset({"chat.completion.chunk", "chat.completion"})
 
 
@@ -49,10 +74,16 @@ def detect(payload: Mapping[str, Any]) -> str | None:
             return ResponsesAdapter.PROVIDER
         if kind in _ANTHROPIC:
             return AnthropicAdapter.PROVIDER
+        if kind in _COHERE:
+            return CohereAdapter.PROVIDER
         if kind == "error" and isinstance(payload.get("error"), dict):
             return AnthropicAdapter.PROVIDER
     if isinstance(payload.get("candidates"), list) or "promptFeedback" in payload or "usageMetadata" in payload or "responseId" in payload:
         return GoogleGenerateAdapter.PROVIDER
     if isinstance(payload.get("choices"), list) or payload.get("object") in _CHAT_OBJECTS:
         return OpenAIChatAdapter.PROVIDER
+    if isinstance(payload.get("done"), bool) and isinstance(payload.get("message"), dict):
+        return OllamaAdapter.PROVIDER
+    if _BEDROCK & payload.keys():
+        return BedrockAdapter.PROVIDER
     return None

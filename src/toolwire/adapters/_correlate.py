@@ -193,6 +193,7 @@ class Correlator:
         if arguments is None or arguments == "":
             return
         if slot.resend is not None:
+            self.record.touched += 1  # nothing to see yet, but plain pieces of this call are no longer plain
             slot.resend.append(arguments if isinstance(arguments, str) else compact_json(arguments))
         elif isinstance(arguments, str):
             if slot.whole:

@@ -130,7 +130,7 @@ class ResponsesAdapter(Adapter):
         self._created = False
         # Event numbers.
         self._first: int | None = None
-        self.next_number = -1
+        self.next_number = -2  # no number at all: servers that do not count send -1
         self._missing: set[int] = set()
         self._forgotten = False  # more numbers are missing than are remembered
         self._seam = -1  # the number that has to follow on a resume
@@ -261,6 +261,7 @@ class ResponsesAdapter(Adapter):
         return last
 
     def _register(self, type_: str | None, id: Any, index: Any) -> Item:
+        self.record.touched += 1  # what an event without an index means may be another item from here on
         id = blank(id)
         item = Item(type_, id, index if type(index) is int else None)
         self._all.append(item)

@@ -1,0 +1,251 @@
+"""Amazon Bedrock ConverseStream, and the models that stream the same events through InvokeModel (Nova).
+
+- Framing: binary messages (``aws-eventstream``): the event's name is a header, its members are the payload. Or events that a
+  client has decoded already, one JSON object a line or chunk: ``{"<event>": {<members>}}``.
+- Terminal marker: ``messageStop`` with a ``stopReason``. ``metadata`` normally follows; it is read and not required. So that
+  nothing after the marker is lost, an exception least of all, the turn has ended only when the body has.
+- A call is a content block, opened by a ``contentBlockStart``. Text has no start. ``contentBlockStop`` comes for blocks that
+  were cut as well: never a permission.
+- Payloads carry a padding string ``p``, which means nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..events import Outcome, ToolCall
+from ._base import Adapter, TurnRecord, blank, outcome_of
+
+if TYPE_CHECKING:
+    from .._framing import Frame
+
+#: Parts of a delta that hold neither text nor arguments of a call.
+_QUIET_DELTAS = frozenset({"toolResult", "citation", "image"})
+#: What a start may open besides a call.
+_QUIET_STARTS = frozenset({"toolResult", "image"})
+
+_EVENT: Mapping[str, Any] = {
+    "role": True,
+    "contentBlockIndex": True,
+    "start": {"toolUse": {"toolUseId": True, "name": True, "type": True}, **dict.fromkeys(_QUIET_STARTS, {})},
+    "delta": {
+        "text": True,
+        "toolUse": {"input": True},
+        "reasoningContent": {"text": True, "signature": {}, "redactedContent": {}},
+        **dict.fromkeys(_QUIET_DELTAS, {}),
+    },
+    "stopReason": True,
+    "usage": True,
+}
+_EVENT_NAMES = ("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata")
+_EXCEPTIONS = (
+    "internalServerException",
+    "modelStreamErrorException",
+    "modelTimeoutException",
+    "serviceUnavailableException",
+    "throttlingException",
+    "validationException",
+)
+
+
+class _Block:
+    """One content block. ``call`` is None for blocks of text, reasoning or what this library does not read."""
+
+    __slots__ = ("call", "kind", "open")
+
+    def __init__(self, kind: str, call: ToolCall | None = None) -> None:
+        self.kind = kind
+        self.call = call
+        self.open = True
+
+
+class BedrockAdapter(Adapter):
+    PROVIDER: ClassVar[str] = "bedrock"
+    FRAMING: ClassVar[str] = "aws-eventstream"
+    GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"contentBlockIndex", "stopReason", "role"})
+    PROJECTION: ClassVar[Mapping[str, Any]] = {
+        # Both shapes: the members at the top, and one level down under the event's name.
+        **_EVENT,
+        **dict.fromkeys(_EVENT_NAMES, _EVENT),
+        **dict.fromkeys(_EXCEPTIONS, True),
+        "error": True,
+        "code": True,
+        "message": True,
+    }
+    REASONS: ClassVar[Mapping[str, Outcome]] = {
+        "tool_use": Outcome.TOOL_CALLS,
+        "end_turn": Outcome.STOP,
+        "stop_sequence": Outcome.STOP,
+        "max_tokens": Outcome.LENGTH,
+        "guardrail_intervened": Outcome.FILTERED,
+        "content_filtered": Outcome.FILTERED,
+    }
+
+    def __init__(self, record: TurnRecord) -> None:
+        super().__init__(record)
+        self._blocks: dict[int, _Block] = {}
+        self._ids: set[str] = set()
+        self._started = False
+        self._stopped = False  # messageStop came, with a reason
+
+    def handle(self, payload: dict[str, Any], frame: Frame) -> None:
+        if frame.headers is not None:
+            self._event(frame.event, payload, frame)
+            return
+        found = False
+        for name, members in payload.items():
+            if name in _HANDLERS or name in _EXCEPTIONS:
+                found = True
+                self._event(name, members if type(members) is dict else {}, frame)
+        if not found:
+            self.record.unknown(frame, "an object that names no event")
+
+    def _event(self, name: str, members: dict[str, Any], frame: Frame) -> None:
+        handler = _HANDLERS.get(name)
+        if handler is not None:
+            handler(self, members, frame)
+        elif name in _EXCEPTIONS:
+            message = members.get("message")
+            self.record.fail({"type": name, **members}, type=name, message=message if isinstance(message, str) else name)
+        elif name != "initial-response":
+            self.record.unknown(frame, f"event {name}")
+
+    # -- blocks -------------------------------------------------------------------------------------------------------
+
+    def _block_start(self, members: dict[str, Any], frame: Frame) -> None:
+        record = self.record
+        index, start = members.get("contentBlockIndex"), members.get("start")
+        if type(index) is not int or type(start) is not dict:
+            raise record.protocol_error("a contentBlockStart without an index, or without a start")
+        tool = start.get("toolUse")
+        if type(tool) is not dict:
+            kind = next(iter(start), "text")
+            if kind not in _QUIET_STARTS:
+                record.unknown(frame, f"block {kind}")
+            self._open(index, _Block(kind))
+            return
+        id, name = blank(tool.get("toolUseId")), blank(tool.get("name"))
+        known = self._blocks.get(index)
+        if known is not None and known.call is not None and id is not None and known.call.id == id:
+            record.mark_call(known.call, "call_repeated")
+            if name is not None and name != known.call.name:
+                record.doubt(known.call, "args_ambiguous", f"started again under the name {name!r}")
+            return
+        if known is not None and known.open and known.call is not None:
+            raise record.protocol_error(f"a second contentBlockStart for block {index}: {id or ''}, while {known.call.id or ''} is open")
+        twin = id is not None and id in self._ids
+        call = record.start(id=None if twin else id, name=name, runs_on="provider" if tool.get("type") == "server_tool_use" else "client")
+        if twin:
+            record.mark_call(call, "id_repeated", detail=str(id))
+        elif id is not None:
+            self._ids.add(id)
+        self._open(index, _Block("toolUse", call))
+
+    def _open(self, index: int, block: _Block) -> _Block:
+        known = self._blocks.get(index)
+        if known is not None and known.call is not None:
+            if known.open:
+                raise self.record.protocol_error(f"block {index} started again as {block.kind}, while its call is open")
+            self.record.mark("index_reused", detail=f"block {index}")
+        self._blocks[index] = block
+        return block
+
+    def _block_delta(self, members: dict[str, Any], frame: Frame) -> None:
+        record = self.record
+        index, delta = members.get("contentBlockIndex"), members.get("delta")
+        if type(delta) is not dict:
+            record.unknown(frame, "a contentBlockDelta without a delta")
+            return
+        if type(index) is not int:
+            raise record.protocol_error("a contentBlockDelta without an index")
+        known = False
+        for kind, value in delta.items():
+            if kind == "text" or kind == "reasoningContent":
+                self._text(index, kind, value)
+            elif kind == "toolUse":
+                self._input(index, value)
+            elif kind not in _QUIET_DELTAS:
+                continue
+            known = True
+        if not known:
+            record.unknown(frame, "a delta of an unknown kind")
+        elif self._stopped:
+            record.mark("delta_after_finish")
+
+    def _text(self, index: int, kind: str, value: Any) -> None:
+        record = self.record
+        text = value.get("text") if type(value) is dict else value
+        if type(text) is not str or not text:
+            return
+        block = self._blocks.get(index)
+        if block is None:
+            block = self._open(index, _Block("text"))
+        if block.kind == "toolUse":
+            record.mark("misplaced_delta", detail=f"{kind} in a toolUse block")
+            return
+        if not block.open:
+            record.mark("delta_after_stop", detail=f"block {index}")
+        record.text(text, "text" if kind == "text" else "reasoning")
+
+    def _input(self, index: int, value: Any) -> None:
+        record = self.record
+        text = value.get("input") if type(value) is dict else None
+        if text is None or text == "":
+            return
+        block = self._blocks.get(index)
+        if block is None:
+            raise record.protocol_error(f"toolUse input for block {index}, which never started")
+        call = block.call
+        if call is None:
+            record.mark("misplaced_delta", detail=f"toolUse in a {block.kind} block")
+            return
+        if not block.open:
+            record.doubt(call, "args_ambiguous", "argument text came after the end of its block")
+        if type(text) is str:
+            record.arguments(call, text)
+        else:
+            record.mark_call(call, "args_as_object")
+            record.whole_object(call, text)
+
+    def _block_stop(self, members: dict[str, Any], frame: Frame) -> None:
+        index = members.get("contentBlockIndex")
+        block = self._blocks.get(index) if type(index) is int else None
+        if block is None:
+            self.record.mark("orphan_end", detail=f"contentBlockStop for block {index!r}")
+            return
+        block.open = False
+        if block.call is not None:
+            self.record.end(block.call)
+
+    # -- the message --------------------------------------------------------------------------------------------------
+
+    def _message_start(self, members: dict[str, Any], frame: Frame) -> None:
+        if self._started:
+            self.record.mark("message_repeated")
+        self._started = True
+
+    def _message_stop(self, members: dict[str, Any], frame: Frame) -> None:
+        word = blank(members.get("stopReason"))
+        if word is None:
+            self.record.mark("no_finish_reason", detail="messageStop without a stopReason")
+            return
+        self._stopped = True
+        self.record.finish_reason(word, outcome_of(word, self.REASONS))
+
+    def _metadata(self, members: dict[str, Any], frame: Frame) -> None:
+        self.record.set_usage(members.get("usage"))
+
+    def at_end(self, clean: bool) -> bool:
+        self.record.terminal = self._stopped
+        return self._stopped
+
+
+_HANDLERS: Mapping[str, Callable[[BedrockAdapter, dict[str, Any], Frame], None]] = {
+    "contentBlockDelta": BedrockAdapter._block_delta,
+    "contentBlockStart": BedrockAdapter._block_start,
+    "contentBlockStop": BedrockAdapter._block_stop,
+    "messageStart": BedrockAdapter._message_start,
+    "messageStop": BedrockAdapter._message_stop,
+    "metadata": BedrockAdapter._metadata,
+}

@@ -1,0 +1,104 @@
+"""Ollama's own chat protocol (``POST /api/chat``).
+
+- Framing: newline-delimited JSON, one object a line.
+- Terminal marker: a line with ``done: true`` and a ``done_reason``. Without a reason (missing or ""), the model's runner went
+  away early: the turn is cut.
+- A call arrives whole, its arguments as an object, in any line before the last. Calls are told apart by their order; older
+  servers give no ids.
+- There is no tool reason: tools run on ``stop``.
+- An error in mid-stream is a line ``{"error": ...}``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..events import Outcome
+from ._base import Adapter, TurnRecord, blank, outcome_of
+
+if TYPE_CHECKING:
+    from .._framing import Frame
+
+_TEXT = (b"message", b"content")
+_THINKING = (b"message", b"thinking")
+_FIGURES = ("total_duration", "load_duration", "prompt_eval_count", "prompt_eval_duration", "eval_count", "eval_duration")
+
+
+class OllamaAdapter(Adapter):
+    PROVIDER: ClassVar[str] = "ollama"
+    FRAMING: ClassVar[str] = "ndjson"
+    RUNS_ON_STOP: ClassVar[bool] = True
+    CLOSES_CALLS: ClassVar[bool] = False
+    GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"done"})
+    PROJECTION: ClassVar[Mapping[str, Any]] = {
+        "message": {
+            "content": True,
+            "thinking": True,
+            "tool_calls": {"id": True, "function": {"name": True, "arguments": True}},
+        },
+        "done": True,
+        "done_reason": True,
+        "error": True,
+        "code": True,
+        **dict.fromkeys(_FIGURES, True),
+    }
+    REASONS: ClassVar[Mapping[str, Outcome]] = {"stop": Outcome.STOP, "length": Outcome.LENGTH}
+
+    def __init__(self, record: TurnRecord) -> None:
+        super().__init__(record)
+        self._ids: set[str] = set()
+
+    def handle(self, payload: dict[str, Any], frame: Frame) -> None:
+        record = self.record
+        message, done = payload.get("message"), payload.get("done")
+        if type(message) is dict:
+            self._message(message)
+        elif done is None:
+            record.unknown(frame, "a line with neither a message nor done")
+            return
+        if done is True:
+            self._end(payload)
+
+    def _message(self, message: dict[str, Any]) -> None:
+        record = self.record
+        thinking, content, calls = message.get("thinking"), message.get("content"), message.get("tool_calls")
+        if type(thinking) is str and thinking:
+            record.plain_text(thinking, "reasoning", 0, _THINKING)
+        if type(content) is str and content:
+            record.plain_text(content, "text", 0, _TEXT)
+        if type(calls) is list:
+            for entry in calls:
+                if type(entry) is dict:
+                    self._call(entry)
+        elif type(calls) is dict:
+            self._call(calls)
+
+    def _call(self, entry: dict[str, Any]) -> None:
+        record = self.record
+        function = entry.get("function")
+        if type(function) is not dict:
+            function = {}
+        id = blank(entry.get("id"))
+        twin = id is not None and id in self._ids
+        call = record.start(id=None if twin else id, name=blank(function.get("name")))
+        if twin:
+            record.mark_call(call, "id_repeated", detail=str(id))
+        elif id is not None:
+            self._ids.add(id)
+        arguments = function.get("arguments")
+        if type(arguments) is str:
+            record.arguments(call, arguments)
+        elif arguments is not None:
+            record.whole_object(call, arguments)
+        record.end(call)
+
+    def _end(self, payload: dict[str, Any]) -> None:
+        record = self.record
+        record.set_usage({key: payload[key] for key in _FIGURES if payload.get(key) is not None})
+        word = blank(payload.get("done_reason"))
+        if word is None:
+            record.mark("no_finish_reason", detail="done without a done_reason")
+            return
+        record.finish_reason(word, outcome_of(word, self.REASONS))
+        record.terminal = True
