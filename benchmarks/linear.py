@@ -1,4 +1,8 @@
-"""Twice the input, twice the time? The ratio of the times of 2N and N, for inputs that make careless readers quadratic."""
+"""Twice the input, twice the time? The ratio of the times of 2N and N, for inputs that make careless readers quadratic.
+
+The sizes of the shapes that make many objects are such that 2N still fits the processor's caches: beyond them each new object costs
+a page fault and a cache miss, for every reader alike. ``json.loads`` and ``orjson.loads`` show the same step.
+"""
 
 from __future__ import annotations
 
@@ -71,13 +75,13 @@ def json_chunk(n: int) -> list[bytes]:
 CASES: dict[str, tuple[Callable[[int], list[bytes]], Callable[[list[bytes]], None], int]] = {
     "framer, one frame in 1,400 B chunks": (one_frame, frames, 4_000_000),
     "framer, one frame byte by byte": (dripped_frame, frames, 250_000),
-    "framer, many events in one chunk": (many_events, frames, 4_000_000),
+    "framer, many events in one chunk": (many_events, frames, 1_000_000),
     "framer, one frame in one chunk": (one_chunk, frames, 4_000_000),
     "turn, one frame in 1,400 B chunks": (one_frame, turn, 4_000_000),
     "turn, many events in one chunk": (many_events, turn, 1_000_000),
     "turn, one frame in one chunk": (one_chunk, turn, 4_000_000),
     "parser, nested JSON byte by byte": (json_chunks, document, 250_000),
-    "parser, nested JSON in one chunk": (json_chunk, document, 1_000_000),
+    "parser, nested JSON in one chunk": (json_chunk, document, 250_000),
 }
 
 

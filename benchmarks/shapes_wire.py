@@ -292,7 +292,12 @@ SHAPES = [
         "µs an event",
         _framing_data(1400),
         FRAMERS,
-        (Target("openai decoder", 20, 30), Target("httpx-sse", 8, 12), Target("splitter, bytes", 3.5, 5)),
+        (
+            Target("openai decoder", 20, 30),
+            Target("httpx-sse", 8, 12),
+            Target("splitter, bytes", 3.5, 5),
+            Target("splitter, bytes", 3.5, 5, ours="toolwire, bytes"),
+        ),
     ),
     Shape(
         "framing 64 kB",
