@@ -17,7 +17,6 @@ from toolwire import cli
 from toolwire.cli import replay
 from toolwire.cli.shown import shown
 from toolwire.cli.view import View
-from toolwire.turn import PROVIDERS
 
 CHAT = Path(__file__).resolve().parents[1] / "fixtures" / "openai-chat"
 DEMO = str(CHAT / "demo.sse")
@@ -123,14 +122,11 @@ def test_json_lines_of_the_other_events(run: Any):
     lines = run("--json", DEMO).lines
     assert [line["event"] for line in lines[:-1]] == ["call_start", "arguments_delta", "arguments_delta", "usage"]
     assert lines[3]["usage"]["total_tokens"] == 79
-    if "anthropic" in PROVIDERS:
-        lines = run("--json", str(CHAT.parent / "anthropic" / "demo.sse")).lines
-        assert {"event": "call_end", "call": lines[[x.get("event") for x in lines].index("call_start")]["call"]} in lines
+    lines = run("--json", str(CHAT.parent / "anthropic" / "demo.sse")).lines
+    assert {"event": "call_end", "call": lines[[x.get("event") for x in lines].index("call_start")]["call"]} in lines
 
 
 def test_json_line_of_an_unknown_frame(run: Any, body: Any):
-    if "anthropic" not in PROVIDERS:
-        pytest.skip("no adapter that reports unknown frames")
     start = 'data: {"type":"message_start","message":{"id":"m","type":"message","role":"assistant","content":[],"usage":{}}}\n\n'
     r = run("--json", body(start + 'event: sail\ndata: {"type":"sail"}\n\n'))
     assert {"event": "unknown_frame", "frame": "sail", "offset": len(start)} in r.lines

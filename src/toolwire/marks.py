@@ -41,8 +41,6 @@ MARKS: dict[str, str] = {
     "late_event": "an event came later than its number",
     "item_id_changed": "an item's id changed between its start and its end",
     "text_conflict": "a final text differs from its deltas; the deltas stand",
-    "text_cumulative": "text came as growing snapshots; only what was new counts",
-    "id_from_events": "ids were taken from elsewhere in the stream",
     "response_id_changed": "events of one response carry different response ids; the first counts",
     "misplaced_delta": "a delta of a kind that its block or item does not have; dropped",
     "delta_after_stop": "text came after the end of its block",

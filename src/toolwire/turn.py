@@ -111,7 +111,6 @@ class Turn:
         self._held_bytes = 0
         self._late: list[Event] = []  # events of finish() and abort()
         self._stray: JSONParser | None = None  # JSON outside any frame, being collected
-        self._stray_bytes = 0
         self._documents = 0  # JSON documents outside any frame so far
         self._stray_frame: Frame | None = None
         self._stray_text = bytearray()
@@ -375,11 +374,10 @@ class Turn:
                     raise self._not_an_event_stream()
                 return
             self._stray = JSONParser(max_depth=self._limits.max_depth, surrogates="keep")
-            self._stray_bytes = 0
             self._stray_frame = frame
             self._stray_text = bytearray()
-        self._stray_bytes += len(line) + 1
-        if self._stray_bytes > self._limits.max_stray_bytes:
+        line += b"\n"
+        if len(self._stray_text) + len(line) > self._limits.max_stray_bytes:
             raise LimitExceeded(
                 f"more than {self._limits.max_stray_bytes} bytes of JSON outside any frame",
                 code="frame.too_large",
@@ -388,9 +386,9 @@ class Turn:
                 option="Limits(max_stray_bytes=...)",
                 offset=frame.offset,
             )
-        self._stray_text += line + b"\n"
+        self._stray_text += line
         try:
-            closed = self._stray.feed(line + b"\n")
+            closed = self._stray.feed(line)
         except StreamError:
             self._stray = None  # not JSON after all: ignored, as the event-stream rules say
             self._record.mark("ignored_lines")
