@@ -33,6 +33,8 @@ if on("TOOLWIRE_NO_GROW"):
 CORE = "src/toolwire/_core/"
 HEADERS = [CORE + name for name in ("tw_common.h", "tw_scan.h", "tw_json.h", "tw_number.h", "tw_pow5.h")]
 
+BUILDER = ["src/toolwire/_pybuild.h", "src/toolwire/_pystr.h"]
+
 
 def extension(name: str, sources: list[str], depends: list[str]) -> Extension:
     return Extension(
@@ -49,8 +51,10 @@ def extension(name: str, sources: list[str], depends: list[str]) -> Extension:
 setup(
     ext_modules=cythonize(
         [
-            extension("_json", [], ["src/toolwire/_pybuild.h", "src/toolwire/_pystr.h"]),
-            extension("_lanes", [], ["src/toolwire/_pytemplate.h", "src/toolwire/_pybuild.h", "src/toolwire/_pystr.h"]),
+            extension("_json", [], BUILDER),
+            extension("_calls", [], [CORE + "tw_trial.h", *BUILDER]),
+            extension("_projection", [CORE + "tw_template.c"], ["src/toolwire/_pyproject.h", CORE + "tw_template.h", CORE + "tw_trial.h", *BUILDER]),
+            extension("_lanes", [], [CORE + "tw_template.h", *BUILDER]),
             extension("_framing", [CORE + name for name in ("tw_sse.c", "tw_lines.c", "tw_array.c")], []),
             extension("_aws", [CORE + "tw_aws.c"], [CORE + "tw_aws.h", CORE + "tw_frame.h"]),
         ],

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import toolwire as tw
-from toolwire._json import Projection
+from toolwire._projection import Projection
 from toolwire.adapters.openai_chat import OpenAIChatAdapter
 
 from . import native, workloads

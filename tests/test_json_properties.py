@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 import oracle
 import toolwire as tw
 from helpers import chunked, json_texts, mutated, odd_json_texts, outcome, run, same
-from toolwire._json import ArgumentBuffer, Projection
+from toolwire._calls import ArgumentBuffer
+from toolwire._projection import Projection
 
 DEFAULTS: dict[str, Any] = {}
 OPTIONS = st.fixed_dictionaries(

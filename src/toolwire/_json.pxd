@@ -20,15 +20,7 @@ cdef extern from "_pybuild.h" nogil:
         uint8_t part_len, part_want, hex_left, number, number_parts, literal, literal_pos
         uint16_t hex, high
     ctypedef struct tw_decimal
-    ctypedef struct tw_field
-    ctypedef struct tw_node:
-        tw_field *fields
-        uint32_t n
-    ctypedef struct tw_field:
-        const char *name
-        size_t len
-        PyObject *key
-        tw_node *child
+    ctypedef struct tw_node
     ctypedef struct tw_level:
         PyObject *container
         PyObject *key
@@ -68,7 +60,6 @@ cdef extern from "_pybuild.h":
     void tw_build_init(tw_build *, tw_keys *)
     void tw_build_clear(tw_build *)
     const uint8_t *tw_build_run(tw_json *, tw_build *, const uint8_t *, const uint8_t *)
-    const uint8_t *tw_project_run(tw_json *, tw_build *, const uint8_t *, const uint8_t *)
     int tw_show_open(tw_build *, const tw_json *)
     int tw_b_number(tw_build *, tw_json *, const uint8_t *, size_t, int, const tw_decimal *)
     PyObject *tw_build_snapshot(tw_build *)
@@ -81,8 +72,8 @@ cdef extern from "_pybuild.h":
     bint tw_str_fits(const tw_str *, Py_ssize_t, Py_UCS4, Py_ssize_t)
     void tw_str_append(tw_str *, const uint8_t *, size_t, uint8_t, size_t)
     Py_ssize_t tw_str_length(const tw_str *)
-    int tw_json_rejects(const tw_json *, const uint8_t *, size_t) except -1
     void tw_grow_set_length(PyObject *, Py_ssize_t)
+    int copy_characters "tw_copy_characters"(PyObject *, Py_ssize_t, object, Py_ssize_t) except -1
     int tw_scratch_add(tw_build *, const uint8_t *, size_t)
 
 
@@ -105,30 +96,8 @@ cdef class JSONParser:
     cdef object trailing_error(self)
 
 
-cdef class ArgumentBuffer:
-    cdef tw_str grown
-    cdef JSONParser parser
-    cdef Py_ssize_t parsed      # characters that the parser has
-    cdef Py_ssize_t max_chars
-    cdef int max_depth
-    cdef bint json
-    cdef str held               # a high surrogate that ended the last piece
-    cdef list lone              # offsets of surrogates that were replaced
-    cdef bint ended
-
-    cdef str add(self, str text)
-    cdef str clean(self, str text)
-    cdef str replace_lone(self, str text)
-    cdef int sync(self) except -1
-
-
-cdef class Projection:
-    cdef tw_node *root
-    cdef object names           # keeps names and keys alive
-    cdef object spec
-    cdef uint32_t max_depth
-    cdef uint8_t *stack
-    cdef bint busy
-    cdef readonly bint has_duplicate_keys   # of the document read last: a wanted member stood in it twice
-
-    cdef tw_node *compile(self, spec) except? NULL
+cdef object json_error(tw_json *, int, object)
+cdef object trailing(uint64_t, int)
+cdef object truncated(uint64_t, object)
+cdef Py_ssize_t first_content(const uint8_t *, Py_ssize_t) noexcept
+cdef object join_surrogates(str, str)

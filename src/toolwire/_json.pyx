@@ -1,11 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
-"""The JSON half of the core: ``JSONParser``, ``loads``, ``ArgumentBuffer`` and ``Projection``.
+"""The JSON half of the core: ``JSONParser`` and ``loads``.
 
 The tokenizer is ``_core/tw_json.h``, its Python sinks are in ``_pybuild.h``. This module gives them a Python face: it takes
 bytes out of Python objects, runs the machine, and turns its error codes into exceptions.
 """
 
-import re
 import sys
 
 cimport cython
@@ -14,7 +13,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromSt
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XINCREF
-from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_Substring
+from cpython.unicode cimport PyUnicode_AsUTF8String
 from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -29,30 +28,6 @@ cdef extern from "Python.h":
     Py_ssize_t PyUnicode_GET_LENGTH(object)
     Py_UCS4 PyUnicode_MAX_CHAR_VALUE(object)
     void PyErr_SetRaisedExceptionNone "PyErr_Clear"()
-
-
-cdef extern from *:
-    """
-    /* Make the string longer in place before it is written to; nothing where strings do not grow in place. */
-    static inline void tw_grow_set_length(PyObject *o, Py_ssize_t n)
-    {
-    #if TW_GROW_IN_PLACE
-        tw_str_set_length(o, n);
-    #else
-        (void)o; (void)n;
-    #endif
-    }
-    """
-
-
-cdef extern from *:
-    """
-    static inline int tw_copy_characters(PyObject *to, Py_ssize_t at, PyObject *from, Py_ssize_t n)
-    {
-        return PyUnicode_CopyCharacters(to, at, from, 0, n) < 0 ? -1 : 0;
-    }
-    """
-    int copy_characters "tw_copy_characters"(PyObject *, Py_ssize_t, object, Py_ssize_t) except -1
 
 
 class _Missing:
@@ -78,7 +53,6 @@ memset(&_keys, 0, sizeof(_keys))
 
 cdef object _SURROGATES = {"error": TW_SURROGATES_ERROR, "replace": TW_SURROGATES_REPLACE, "keep": TW_SURROGATES_KEEP}
 cdef object _DUPLICATES = ("last", "error")
-cdef object _LONE = re.compile("[\ud800-\udfff]")
 
 
 cdef str _byte(int c):
@@ -89,7 +63,7 @@ cdef str _byte(int c):
     return f"byte 0x{c:02x}"
 
 
-cdef object _json_error(tw_json *j, int c, object path):
+cdef object json_error(tw_json *j, int c, object path):
     """The exception for a machine that stopped at byte ``c``; None where the sink has already raised one."""
     cdef int code = j.error
     offset = j.error_offset
@@ -126,7 +100,7 @@ cdef object _json_error(tw_json *j, int c, object path):
     return MalformedJSON(text, code="json." + name, offset=offset, path=path)
 
 
-cdef Py_ssize_t _first_content(const uint8_t *p, Py_ssize_t n) noexcept:
+cdef Py_ssize_t first_content(const uint8_t *p, Py_ssize_t n) noexcept:
     """Index of the first byte that is no JSON white space, or -1."""
     cdef Py_ssize_t i
     for i in range(n):
@@ -135,15 +109,15 @@ cdef Py_ssize_t _first_content(const uint8_t *p, Py_ssize_t n) noexcept:
     return -1
 
 
-cdef object _trailing(uint64_t offset, int c):
+cdef object trailing(uint64_t offset, int c):
     return MalformedJSON(f"{_byte(c)} after the root value", code="json.trailing_data", offset=offset)
 
 
-cdef object _truncated(uint64_t offset, object path):
+cdef object truncated(uint64_t offset, object path):
     return TruncatedJSON("the input ended before the value was complete", code="json.truncated", offset=offset, path=path)
 
 
-cdef object _join_surrogates(str held, str text):
+cdef object join_surrogates(str held, str text):
     """Join halves of surrogate pairs that came apart: ``(text, held)``, where ``held`` is a high surrogate at the end
     whose other half may still come. Lone halves in the middle stay."""
     cdef Py_ssize_t last
@@ -227,7 +201,7 @@ cdef class JSONParser:
                     raise_pending()
             if self.j.state == ST_JSON_ERROR:
                 self.fed = self.j.error_offset
-                raise _json_error(&self.j, stop[0] if stop < p + take else -1, tw_build_path(&self.b, &self.j))
+                raise json_error(&self.j, stop[0] if stop < p + take else -1, tw_build_path(&self.b, &self.j))
             if self.j.state == ST_JSON_DONE and stop < p + take:
                 if self.rest is None:
                     self.rest = bytearray()
@@ -256,7 +230,7 @@ cdef class JSONParser:
             except UnicodeEncodeError:
                 held = ""
         if held is not None:
-            text, held = _join_surrogates(held, text)
+            text, held = join_surrogates(held, text)
             self.held = held or None
             data = text.encode("utf-8", "surrogatepass")
             self.j.raw_surrogates = True
@@ -341,7 +315,7 @@ cdef class JSONParser:
             raise self.error.with_traceback(None)
         if self.held is not None and self.j.state == ST_JSON_IN_STRING:
             # The other half could still have come.
-            self.error = _truncated(self.fed, tw_build_path(&self.b, &self.j))
+            self.error = truncated(self.fed, tw_build_path(&self.b, &self.j))
             raise self.error
         self.release_held()
         if self.j.state == ST_JSON_IN_NUMBER and self.j.depth == 0 and tw_num_may_end(self.j.number):
@@ -352,12 +326,12 @@ cdef class JSONParser:
                 self.j.error_offset = self.j.token_offset
                 if status == TW_E_MEMORY:
                     raise_pending()
-                self.error = _json_error(&self.j, -1, ())
+                self.error = json_error(&self.j, -1, ())
                 raise self.error
             self.j.consumed = self.j.offset
             self.j.state = ST_JSON_DONE
         if self.j.state != ST_JSON_DONE:
-            self.error = _truncated(self.fed, tw_build_path(&self.b, &self.j))
+            self.error = truncated(self.fed, tw_build_path(&self.b, &self.j))
             raise self.error
         error = self.trailing_error()
         if error is not None:
@@ -372,10 +346,10 @@ cdef class JSONParser:
         if self.rest is None:
             return None
         rest = bytes(self.rest)
-        i = _first_content(<const uint8_t *>PyBytes_AS_STRING(rest), PyBytes_GET_SIZE(rest))
+        i = first_content(<const uint8_t *>PyBytes_AS_STRING(rest), PyBytes_GET_SIZE(rest))
         if i < 0:
             return None
-        return _trailing(self.j.consumed + <uint64_t>i, <uint8_t>rest[i])
+        return trailing(self.j.consumed + <uint64_t>i, <uint8_t>rest[i])
 
     def reset(self):
         """Forget everything but the options; start a new document."""
@@ -674,329 +648,3 @@ def loads(data, *, max_depth=512, max_bytes=None, surrogates="error", duplicate_
                                    allow_nan=allow_nan, allow_control_characters=allow_control_characters)
     p.feed(data)
     return p.finish()
-
-
-@cython.final
-cdef class ArgumentBuffer:
-    """The argument text of one call (or the text of one channel), and the JSON in it.
-
-    Text is kept exactly. It is parsed only as far as somebody asks for its value, and no character twice. Never raises for
-    wrong JSON: ``error`` tells.
-
-    Args:
-        max_chars: characters allowed.
-        max_depth: nested arrays and objects allowed.
-        json: False for text that is no JSON: then there is only ``text``.
-    """
-
-    def __cinit__(self, *, max_chars, max_depth=512, json=True):
-        self.max_chars = max_chars
-        self.max_depth = max_depth
-        self.json = json
-        self.held = ""
-
-    def __dealloc__(self):
-        tw_str_clear(&self.grown)
-
-    def __len__(self):
-        return tw_str_length(&self.grown)
-
-    def append(self, str text not None):
-        """Add text.
-
-        Returns:
-            The text as it may be shown now: halves of a surrogate pair are joined, the first waits for the second, and one
-            that stays alone is U+FFFD (marked).
-
-        Raises:
-            LimitExceeded: more than ``max_chars``. Nothing was added.
-        """
-        return self.add(text)
-
-    cdef str add(self, str text):
-        cdef Py_ssize_t n = PyUnicode_GET_LENGTH(text), at = tw_str_length(&self.grown)
-        cdef Py_UCS4 widest
-        if n == 0:
-            return text
-        if n > self.max_chars - at:
-            raise LimitExceeded(
-                f"more than {self.max_chars} characters of argument text", code="turn.args_too_long",
-                limit="max_argument_chars", value=self.max_chars, option="Limits(max_argument_chars=...)",
-            )
-        if self.held or not PyUnicode_IS_COMPACT_ASCII(text):
-            text = self.clean(text)
-            n = PyUnicode_GET_LENGTH(text)
-            if n == 0:
-                return text
-        widest = PyUnicode_MAX_CHAR_VALUE(text)
-        if not tw_str_fits(&self.grown, n, widest, 1):
-            tw_str_renew(&self.grown, n, widest)
-        tw_grow_set_length(self.grown.o, at + n)
-        if widest == 0x7f and PyUnicode_MAX_CHAR_VALUE(<object>self.grown.o) == 0x7f:
-            memcpy(<char *>PyUnicode_DATA(<object>self.grown.o) + at, PyUnicode_DATA(text), n)
-        else:
-            copy_characters(self.grown.o, at, text, n)
-        return text
-
-    cdef str clean(self, str text):
-        if not self.held:
-            try:
-                PyUnicode_AsUTF8String(text)
-                return text
-            except UnicodeEncodeError:
-                pass
-        text, self.held = _join_surrogates(self.held, text)
-        return self.replace_lone(text)
-
-    def give_up_half(self, str text not None):
-        """``text`` is said to be what follows, from a source that has it whole: is that so for half a surrogate pair that
-        waits for its partner? Then it waits no longer."""
-        if self.held and text.encode("utf-16-le", "surrogatepass")[:2] != self.held.encode("utf-16-le", "surrogatepass"):
-            return False
-        self.held = ""
-        return True
-
-    cdef str replace_lone(self, str text):
-        found = list(_LONE.finditer(text))
-        if found:
-            if self.lone is None:
-                self.lone = []
-            if len(self.lone) < 100:
-                self.lone += [tw_str_length(&self.grown) + m.start() for m in found[:100]]
-            text = _LONE.sub("\ufffd", text)
-        return text
-
-    cdef int sync(self) except -1:
-        """Give the parser what it has not seen. Errors stay in the parser."""
-        cdef Py_ssize_t n = tw_str_length(&self.grown), start = self.parsed
-        if self.parser is None:
-            self.parser = JSONParser(max_depth=self.max_depth, surrogates="replace")
-        if start == n or self.parser.error is not None:
-            return 0
-        self.parsed = n
-        try:
-            if PyUnicode_MAX_CHAR_VALUE(<object>self.grown.o) == 0x7f:
-                self.parser.check_open()
-                self.parser.run(<const uint8_t *>PyUnicode_DATA(<object>self.grown.o) + start, n - start)
-            else:
-                self.parser.feed(PyUnicode_Substring(<object>self.grown.o, start, n))
-        except StreamError:
-            pass
-        return 0
-
-    @property
-    def text(self):
-        """The exact text so far."""
-        return "" if self.grown.o == NULL else <object>self.grown.o
-
-    @property
-    def value(self):
-        """The live value, see ``JSONParser.value``."""
-        self.sync()
-        return self.parser.value
-
-    def snapshot(self):
-        """See ``JSONParser.snapshot``."""
-        self.sync()
-        return self.parser.snapshot()
-
-    @property
-    def complete(self):
-        """Is the root value closed, with nothing but white space behind it?"""
-        self.sync()
-        return self.parser.j.state == ST_JSON_DONE and self.parser.error is None and self.parser.trailing_error() is None
-
-    @property
-    def error(self):
-        """What is wrong with the text so far, or None. Truncation is an error only after ``finish()``."""
-        if not self.json:
-            return None
-        self.sync()
-        if self.parser.error is not None:
-            return self.parser.error
-        return self.parser.trailing_error() if self.parser.j.state == ST_JSON_DONE else None
-
-    def finish(self, *, bint whole=True):
-        """No more text will come. ``whole``: this is the end, so a root number is complete now. Returns text that had waited
-        (see ``append``)."""
-        waited, self.held = self.held, ""
-        if waited:
-            waited = self.append(self.replace_lone(waited))
-        if self.json and whole and not self.ended:
-            self.ended = True
-            if tw_str_length(&self.grown):
-                self.sync()
-                if self.parser.error is None:
-                    try:
-                        self.parser.finish()
-                    except StreamError:
-                        pass
-        return waited
-
-    def rejects(self, str text not None):
-        """Could ``text``, appended here, never be valid JSON? Changes nothing."""
-        cdef bytes data = text.encode("utf-8", "replace")
-        self.sync()
-        if self.parser.error is not None:
-            return True
-        return bool(tw_json_rejects(&self.parser.j, <const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data)))
-
-    @property
-    def marks(self):
-        """What was tolerated, as a tuple of ``Mark``."""
-        cdef tuple marks = ()
-        if self.lone:
-            marks = tuple(Mark("lone_surrogate", at) for at in self.lone)
-        if self.json and tw_str_length(&self.grown):
-            self.sync()
-            marks = marks + self.parser.marks
-        return marks
-
-    def __reduce__(self):
-        return _restore_buffer, (self.max_chars, self.max_depth, self.json, self.text, self.parser, self.parsed, self.held,
-                                 self.lone, self.ended)
-
-
-def _restore_buffer(max_chars, max_depth, json, text, parser, parsed, held, lone, ended):
-    cdef ArgumentBuffer b = ArgumentBuffer(max_chars=max_chars, max_depth=max_depth, json=json)
-    b.append(text)
-    b.parser, b.parsed, b.held, b.lone, b.ended = parser, parsed, held, lone, ended
-    return b
-
-
-cdef class Projection:
-    """Reads whole JSON documents, and builds objects only for the members that somebody wants.
-
-    The whole document is validated all the same.
-
-    Args:
-        spec: the wanted members as nested dicts. True takes the whole value of a member. Lists are walked through: what is
-            wanted of a list is wanted of each of its elements. Scalars where the spec expects a container come out as they
-            are.
-        max_depth: nested arrays and objects allowed.
-    """
-
-    def __cinit__(self, spec, *, max_depth=512):
-        _check_options(max_depth, None, "keep", "last")
-        self.names = []
-        self.spec = spec
-        self.max_depth = max_depth
-        self.stack = <uint8_t *>PyMem_Calloc(tw_json_stack_bytes(max_depth), 1)
-        if self.stack == NULL:
-            raise MemoryError
-        self.root = self.compile(spec)
-
-    def __dealloc__(self):
-        free_node(self.root)
-        PyMem_Free(self.stack)
-
-    cdef tw_node *compile(self, spec) except? NULL:
-        cdef tw_node *node
-        cdef bytes name
-        if spec is True:
-            return NULL
-        if not isinstance(spec, dict):
-            raise UsageError(f"a projection is made of dicts and True, not {spec!r}")
-        node = <tw_node *>PyMem_Calloc(1, sizeof(tw_node))
-        if node == NULL:
-            raise MemoryError
-        try:
-            node.fields = <tw_field *>PyMem_Calloc(len(spec) or 1, sizeof(tw_field))
-            if node.fields == NULL:
-                raise MemoryError
-            for key, inner in spec.items():
-                name = key.encode()
-                self.names += (name, key)
-                node.fields[node.n].name = PyBytes_AS_STRING(name)
-                node.fields[node.n].len = PyBytes_GET_SIZE(name)
-                node.fields[node.n].key = <PyObject *>key
-                node.fields[node.n].child = self.compile(inner)
-                node.n += 1
-        except BaseException:
-            free_node(node)
-            raise
-        return node
-
-    def apply(self, data):
-        """Parse one whole document.
-
-        Args:
-            data: bytes or str.
-
-        Returns:
-            The value, reduced to the wanted members. Lone surrogates from escapes are kept: text may be cut between them.
-
-        Raises:
-            MalformedJSON, TruncatedJSON, LimitExceeded: as ``loads``.
-        """
-        cdef tw_json j
-        cdef tw_build b
-        cdef const uint8_t *p
-        cdef const uint8_t *end
-        cdef const uint8_t *stop
-        cdef Py_ssize_t i
-        cdef int status
-        cdef bytes raw
-        if isinstance(data, str):
-            raw = (<str>data).encode("utf-8", "surrogatepass")
-        elif PyBytes_CheckExact(data):
-            raw = data
-        else:
-            raw = bytes(data)
-        if self.busy:
-            raise UsageError("the projection is busy: it was called again from inside its own apply()")
-        p = <const uint8_t *>PyBytes_AS_STRING(raw)
-        end = p + PyBytes_GET_SIZE(raw)
-        tw_json_init(&j, self.stack, self.max_depth)
-        j.surrogates = TW_SURROGATES_KEEP
-        j.raw_surrogates = isinstance(data, str)
-        tw_build_init(&b, &_keys)
-        b.node = self.root
-        self.busy = True
-        try:
-            stop = tw_project_run(&j, &b, p, end)
-            if j.state == ST_JSON_ERROR:
-                if j.error == TW_E_MEMORY:
-                    raise_pending()
-                raise _json_error(&j, stop[0] if stop < end else -1, None)
-            if j.state == ST_JSON_IN_NUMBER and j.depth == 0 and tw_num_may_end(j.number):
-                status = tw_b_number(&b, &j, NULL, 0, j.number <= TW_NUM_INT, NULL)
-                if status != TW_OK:
-                    j.error = status
-                    j.error_offset = j.token_offset
-                    if status == TW_E_MEMORY:
-                        raise_pending()
-                    raise _json_error(&j, -1, None)
-            elif j.state != ST_JSON_DONE:
-                raise _truncated(end - p, None)
-            i = _first_content(stop, end - stop)
-            if i >= 0:
-                raise _trailing(stop + i - p, stop[i])
-            self.has_duplicate_keys = b.marks != NULL
-            return <object>b.root if b.root != NULL else MISSING
-        finally:
-            self.busy = False
-            tw_build_clear(&b)
-
-    def __copy__(self):
-        return self
-
-    def __deepcopy__(self, memo):
-        return self  # it never changes
-
-    def __reduce__(self):
-        return _restore_projection, (self.spec, self.max_depth)
-
-
-def _restore_projection(spec, max_depth):
-    return Projection(spec, max_depth=max_depth)
-
-
-cdef void free_node(tw_node *node) noexcept:
-    cdef uint32_t i
-    if node != NULL:
-        if node.fields != NULL:
-            for i in range(node.n):
-                free_node(node.fields[i].child)
-            PyMem_Free(node.fields)
-        PyMem_Free(node)

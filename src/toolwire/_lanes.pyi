@@ -1,8 +1,9 @@
 from typing import Any, final
 
+from ._calls import ArgumentBuffer, ToolCall
 from ._framing import Frame
-from ._json import ArgumentBuffer, Projection
-from .events import Channel, Event, ToolCall
+from ._projection import Projection
+from .events import Channel, Event
 
 @final
 class TextDelta:
@@ -19,9 +20,10 @@ class ArgumentsDelta:
     def __init__(self, call: ToolCall, text: str) -> None: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
+@final
 class Lanes:
     next_number: int
-    def __init__(self, projection: Projection, counter: str | None = None) -> None: ...
+    def __init__(self, projection: Projection) -> None: ...
     @property
     def chars(self) -> int: ...
     @property

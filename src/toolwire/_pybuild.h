@@ -1,4 +1,4 @@
-/* The tokenizer's two Python sinks: the builder of live values, and the projection of whole documents.
+/* The tokenizer's Python sink: the builder of live values.
  *
  * Ownership. A frame owns its container, and so does the slot that shows it (the parent's, or `root`): a container that
  * nobody else holds has two references. The open string likewise: one of `open`, one of its slot.
@@ -26,10 +26,7 @@
 /* Keys seen before, so that equal keys are one object with its hash known. Direct-mapped: a clash replaces. */
 typedef struct tw_keys { PyObject *slot[TW_KEYS]; } tw_keys;
 
-/* What a projection wants of one object: its fields, each whole (child NULL) or in part. */
-typedef struct tw_field tw_field;
-typedef struct tw_node { tw_field *fields; uint32_t n; } tw_node;
-struct tw_field { const char *name; size_t len; PyObject *key; tw_node *child; };
+typedef struct tw_node tw_node; /* _core/tw_template.h */
 
 typedef struct tw_level {
     PyObject *container;
@@ -682,178 +679,6 @@ static TW_NOINLINE int tw_build_take_back(tw_build *b)
         Py_DECREF(live);
     }
     return 0;
-}
-
-/* -- the projection's sink -------------------------------------------------------------------------------------------- */
-
-/* Is the value that begins now wanted? Then *node says what of it. */
-static inline int tw_p_wanted(const tw_build *b, const tw_node **node)
-{
-    const tw_level *f;
-    if (b->skip) return 0;
-    if (b->depth == 0) { *node = b->node; return 1; }
-    f = &b->frames[b->depth - 1];
-    if (f->key != NULL) { *node = f->next; return 1; }
-    if (PyDict_CheckExact(f->container)) return 0;
-    *node = f->node; /* what is wanted of an array is wanted of each element */
-    return 1;
-}
-
-static inline int tw_p_object_start(tw_build *b, tw_json *j)
-{
-    const tw_node *node;
-    if (!tw_p_wanted(b, &node)) { b->skip++; return TW_OK; }
-    return tw_push(b, j, PyDict_New(), node);
-}
-
-static inline int tw_p_array_start(tw_build *b, tw_json *j)
-{
-    const tw_node *node;
-    if (!tw_p_wanted(b, &node)) { b->skip++; return TW_OK; }
-    return tw_push(b, j, PyList_New(0), node);
-}
-
-static inline int tw_p_end(tw_build *b, tw_json *j)
-{
-    (void)j;
-    if (b->skip) { b->skip--; return TW_OK; }
-    return tw_pop(b);
-}
-#define tw_p_object_end tw_p_end
-#define tw_p_array_end tw_p_end
-
-static int tw_p_key(tw_build *b, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
-{
-    tw_level *f = &b->frames[b->depth - 1];
-    const tw_node *node = f->node;
-    uint32_t i;
-    if (node == NULL) {
-        f->next = NULL;
-        return tw_set_key(b, j, tw_key(b, p, n, lead, cont));
-    }
-    for (i = 0; i < node->n; i++) {
-        const tw_field *field = &node->fields[i];
-        if (field->len == n && (n == 0 || memcmp(field->name, p, n) == 0)) {
-            Py_XSETREF(f->key, Py_NewRef(field->key));
-            f->next = field->child;
-            b->key_offset = j->token_offset;
-            return TW_OK;
-        }
-    }
-    Py_CLEAR(f->key);
-    return TW_OK;
-}
-
-static inline int tw_p_string(tw_build *b, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
-{
-    const tw_node *node;
-    if (b->skip) return TW_OK;
-    if (j->in_key) return tw_p_key(b, j, p, n, lead, cont);
-    if (!tw_p_wanted(b, &node)) return TW_OK;
-    return tw_b_string(b, j, p, n, lead, cont);
-}
-
-static inline int tw_p_text_start(tw_build *b, tw_json *j)
-{
-    const tw_node *node;
-    b->scratch_len = b->cont = 0;
-    b->lead = 0;
-    b->ignore = b->skip || (!j->in_key && !tw_p_wanted(b, &node));
-    return TW_OK;
-}
-
-static inline int tw_p_text(tw_build *b, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
-{
-    return b->ignore ? TW_OK : tw_b_text(b, j, p, n, lead, cont);
-}
-
-static inline int tw_p_code(tw_build *b, tw_json *j, uint32_t c) { return b->ignore ? TW_OK : tw_b_code(b, j, c); }
-
-static inline int tw_p_text_end(tw_build *b, tw_json *j)
-{
-    if (b->ignore) return TW_OK;
-    if (j->in_key) return tw_p_key(b, j, b->scratch, b->scratch_len, b->lead, b->cont);
-    return tw_b_text_end(b, j);
-}
-
-static inline int tw_p_number_part(tw_build *b, tw_json *j, const uint8_t *p, size_t n)
-{
-    const tw_node *node;
-    return tw_p_wanted(b, &node) ? tw_b_number_part(b, j, p, n) : TW_OK;
-}
-
-static inline int tw_p_number(tw_build *b, tw_json *j, const uint8_t *p, size_t n, int is_int, const tw_decimal *d)
-{
-    const tw_node *node;
-    return tw_p_wanted(b, &node) ? tw_b_number(b, j, p, n, is_int, d) : TW_OK;
-}
-
-static inline int tw_p_literal(tw_build *b, tw_json *j, int which)
-{
-    const tw_node *node;
-    return tw_p_wanted(b, &node) ? tw_b_literal(b, j, which) : TW_OK;
-}
-
-static inline void tw_p_lone_surrogate(tw_build *b, tw_json *j, uint64_t offset) { (void)b; (void)j; (void)offset; }
-static inline void tw_p_control_character(tw_build *b, tw_json *j, uint64_t offset) { (void)b; (void)j; (void)offset; }
-
-#define TW_JSON_RUN tw_project_run
-#define TW_SINK_T tw_build
-#define TW_SINK(name) tw_p_##name
-#include "_core/tw_json.h"
-
-/* -- a trial run ------------------------------------------------------------------------------------------------------ */
-
-/* Would this text be an error behind what was read so far? Runs a copy of the machine with a sink that keeps nothing. */
-typedef struct tw_null { int unused; } tw_null;
-#define TW_NULL2(name) static inline int tw_n_##name(tw_null *s, tw_json *j) { (void)s; (void)j; return TW_OK; }
-TW_NULL2(object_start)
-TW_NULL2(array_start)
-TW_NULL2(object_end)
-TW_NULL2(array_end)
-TW_NULL2(text_start)
-TW_NULL2(text_end)
-#undef TW_NULL2
-static inline int tw_n_string(tw_null *s, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
-{
-    (void)s; (void)j; (void)p; (void)n; (void)lead; (void)cont;
-    return TW_OK;
-}
-#define tw_n_text tw_n_string
-static inline int tw_n_code(tw_null *s, tw_json *j, uint32_t c) { (void)s; (void)j; (void)c; return TW_OK; }
-static inline int tw_n_number_part(tw_null *s, tw_json *j, const uint8_t *p, size_t n) { (void)s; (void)j; (void)p; (void)n; return TW_OK; }
-static inline int tw_n_number(tw_null *s, tw_json *j, const uint8_t *p, size_t n, int is_int, const tw_decimal *d)
-{
-    (void)s; (void)j; (void)p; (void)n; (void)is_int; (void)d;
-    return TW_OK;
-}
-static inline int tw_n_literal(tw_null *s, tw_json *j, int which) { (void)s; (void)j; (void)which; return TW_OK; }
-static inline void tw_n_lone_surrogate(tw_null *s, tw_json *j, uint64_t offset) { (void)s; (void)j; (void)offset; }
-#define tw_n_control_character tw_n_lone_surrogate
-
-#define TW_JSON_RUN tw_null_run
-#define TW_SINK_T tw_null
-#define TW_SINK(name) tw_n_##name
-#include "_core/tw_json.h"
-
-static int tw_json_rejects(const tw_json *j, const uint8_t *p, size_t n)
-{
-    tw_json trial = *j;
-    tw_null sink = {0};
-    const uint8_t *end = p + n;
-    size_t stack = tw_json_stack_bytes(j->max_depth);
-    uint8_t *copy = (uint8_t *)PyMem_Malloc(stack);
-    if (copy == NULL) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    memcpy(copy, j->stack, stack);
-    trial.stack = copy;
-    if (trial.state != ST_JSON_DONE) p = tw_null_run(&trial, &sink, p, end);
-    PyMem_Free(copy);
-    if (trial.state == ST_JSON_DONE)
-        while (p < end && tw_json_is_space(*p)) p++;
-    return trial.state == ST_JSON_ERROR || p < end;
 }
 
 #endif

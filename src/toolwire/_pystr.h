@@ -277,4 +277,19 @@ static int tw_str_concat(tw_str *g, const uint8_t *p, size_t n, uint8_t lead, si
 }
 #endif
 
+/* Make a string longer in place before it is written to; nothing where strings do not grow in place. */
+static inline void tw_grow_set_length(PyObject *o, Py_ssize_t n)
+{
+#if TW_GROW_IN_PLACE
+    tw_str_set_length(o, n);
+#else
+    (void)o; (void)n;
+#endif
+}
+
+static inline int tw_copy_characters(PyObject *to, Py_ssize_t at, PyObject *from, Py_ssize_t n)
+{
+    return PyUnicode_CopyCharacters(to, at, from, 0, n) < 0 ? -1 : 0;
+}
+
 #endif

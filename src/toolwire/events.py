@@ -6,11 +6,10 @@ so far. None of them is a permission to run anything: that comes from ``toolwire
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from ._json import MISSING, ArgumentBuffer
+from ._calls import ToolCall
 from ._lanes import ArgumentsDelta, TextDelta
 
 __all__ = [
@@ -30,8 +29,6 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ._framing import Frame
-    from .errors import StreamError
-    from .limits import Limits
     from .marks import Mark
 
 Channel: TypeAlias = Literal["text", "reasoning", "refusal"]
@@ -52,114 +49,6 @@ class Outcome(StrEnum):
     UNKNOWN = "UNKNOWN"
     STOP = "STOP"
     TOOL_CALLS = "TOOL_CALLS"
-
-
-class ToolCall:
-    """One tool call, growing while the turn arrives. A draft until the gate has released it.
-
-    Attributes:
-        key: identifies the call within its turn; never the name, never reused. Stable for the same bytes.
-        id: the provider's id; None while it has not come; a deterministic synthetic one at the end of the turn if the
-            provider gave none.
-        id_is_synthetic: the id is ours, do not send it to a provider that keeps its own.
-        name: the tool's name, or None while it has not come.
-        kind: "json" (arguments are JSON) or "text" (free text: a patch, code, a command).
-        runs_on: "client", or "provider" for tools that the provider runs itself.
-        choice: index of the choice or candidate the call belongs to.
-        extra: what must be sent back with the call (signatures, caller, namespace ...), under the provider's names.
-        marks: what was tolerated (see ``toolwire.marks.MARKS``).
-        doubts: reasons why this call can not be trusted, each with a detail; the gate refuses on any of them.
-        closed: the provider closed the call's block. Never a permission.
-    """
-
-    __slots__ = (
-        "_announced",
-        "_buffer",
-        "_empty_is_object",
-        "_held",
-        "_mark_list",
-        "choice",
-        "closed",
-        "doubts",
-        "extra",
-        "id",
-        "id_is_synthetic",
-        "key",
-        "kind",
-        "name",
-        "runs_on",
-    )
-
-    def __init__(
-        self, key: str, *, id: str | None, name: str | None, kind: Literal["json", "text"], runs_on: Literal["client", "provider"], choice: int, limits: Limits
-    ) -> None:
-        self.key = key
-        self.id = id
-        self.id_is_synthetic = False
-        self.name = name
-        self.kind = kind
-        self.runs_on = runs_on
-        self.choice = choice
-        self.extra: dict[str, Any] = {}
-        self.doubts: dict[str, str] = {}
-        self.closed = False
-        self._mark_list: dict[str, Mark] = {}
-        self._announced = False
-        self._held: list[str] = []  # argument text that came before the name, not yet handed out
-        self._empty_is_object = False  # set at a good end: empty argument text is {}
-        self._buffer = ArgumentBuffer(max_depth=limits.max_depth, max_chars=limits.max_argument_chars, json=kind == "json")
-
-    @property
-    def text(self) -> str:
-        """The exact argument text so far."""
-        return self._buffer.text
-
-    @property
-    def value(self) -> Any:
-        """The live arguments: every finished value and the open string so far; ``MISSING`` before the first. Grows in
-        place. For ``kind == "text"`` the text itself."""
-        if self.kind == "text":
-            return self._buffer.text
-        value = self._buffer.value
-        if value is MISSING and self._empty_is_object:
-            return {}
-        return value
-
-    def snapshot(self) -> Any:
-        """Like ``value``, but later feeds never change it. Shares what is finished: read it, do not change it."""
-        if self.kind == "text":
-            return self._buffer.text
-        value = self._buffer.snapshot()
-        if value is MISSING and self._empty_is_object:
-            return {}
-        return value
-
-    @property
-    def complete(self) -> bool:
-        """Are the arguments whole? JSON: the root value is closed, and nothing but white space follows. Text: the
-        provider closed the block. Whether the call may run is another question, for the gate."""
-        if self.kind == "text":
-            return self.closed
-        return self._buffer.complete or (self._empty_is_object and not self._buffer.text)
-
-    @property
-    def error(self) -> StreamError | None:
-        """What is wrong with the argument text so far as JSON, or None."""
-        return self._buffer.error
-
-    @property
-    def marks(self) -> tuple[Mark, ...]:
-        return (*self._mark_list.values(), *self._buffer.marks)
-
-    def __repr__(self) -> str:
-        return f"<ToolCall {self.key} {self.name!r} id={self.id!r} {len(self.text)} characters, {'complete' if self.complete else 'open'}>"
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in self.__slots__ if hasattr(self, name)}
-
-    def __setstate__(self, state: Mapping[str, Any]) -> None:
-        for name, value in state.items():
-            setattr(self, name, value)
 
 
 class CallStart:

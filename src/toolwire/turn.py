@@ -23,8 +23,9 @@ from typing import Any, Literal, TypeAlias
 
 from ._aws import AWSEventStreamFramer
 from ._framing import Frame, JSONArrayFramer, MessageFramer, NDJSONFramer, SSEFramer
-from ._json import MISSING, JSONParser, Projection
+from ._json import MISSING, JSONParser
 from ._lanes import Lanes
+from ._projection import Projection
 from .adapters import ADAPTERS, DETECT_PROJECTION, Adapter, Profile, TurnRecord, detect, report_error, unwrap
 from .errors import LimitExceeded, MalformedFrame, MalformedJSON, StreamError, TruncatedJSON, TurnTruncated, UsageError
 from .events import ArgumentsDelta, Event, Outcome, TurnEnd, TurnResult
@@ -48,12 +49,12 @@ _HELD_SPACE = 4096  # white space before the first byte that says what the frami
 _projections: dict[str, Projection] = {}
 
 
-def _projection(name: str, spec: Any, limits: Limits) -> Projection:
+def _projection(name: str, spec: Any, limits: Limits, counter: str | None = None) -> Projection:
     """Projections hold no state of a turn: one for each protocol and depth."""
     key = f"{name}:{limits.max_depth}"
     found = _projections.get(key)
     if found is None:
-        found = _projections[key] = Projection(spec, max_depth=limits.max_depth)
+        found = _projections[key] = Projection(spec, max_depth=limits.max_depth, counter=counter)
     return found
 
 
@@ -125,8 +126,8 @@ class Turn:
         adapter = ADAPTERS[provider]
         self._adapter = adapter(self._record)
         self._provider = provider
-        self._projection = _projection(provider, adapter.PROJECTION, self._limits)
-        self._lanes = Lanes(self._projection, adapter.COUNTER)
+        self._projection = _projection(provider, adapter.PROJECTION, self._limits, adapter.COUNTER)
+        self._lanes = Lanes(self._projection)
 
     def _make_framer(self, framing: str) -> Any:
         self._framing = framing
@@ -572,7 +573,7 @@ class Turn:
                 if call._announced:
                     record.events.append(ArgumentsDelta(call, waited))
                 else:
-                    call._held.append(waited)
+                    call._hold(waited)
             record.announce(call)
             call._empty_is_object = well and call.kind == "json"
             if adapter is not None and adapter.CLOSES_CALLS and not call.closed:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeGuard
 
-from .._json import ArgumentBuffer
+from .._calls import ArgumentBuffer
 from ..errors import LimitExceeded, MalformedFrame, ProviderError
 from ..events import ArgumentsDelta, CallEnd, CallStart, Channel, Event, Outcome, TextDelta, ToolCall, UnknownFrame, UsageUpdate
 from ..marks import Mark
@@ -143,9 +143,9 @@ class TurnRecord:
         if not call._announced:
             call._announced = True
             self.events.append(CallStart(call))
-            if call._held:
-                self.events.append(ArgumentsDelta(call, "".join(call._held)))
-                call._held = []
+            held = call._take_held()
+            if held:
+                self.events.append(ArgumentsDelta(call, held))
 
     def arguments(self, call: ToolCall, text: str) -> None:
         """``text`` was added to the call's argument text. Empty text is nothing."""
@@ -163,7 +163,7 @@ class TurnRecord:
         if call._announced:
             self.events.append(ArgumentsDelta(call, shown))
         else:
-            call._held.append(shown)
+            call._hold(shown)
 
     def plain_arguments(self, call: ToolCall, text: str, path: tuple[bytes | int, ...], *, no_value: bool = False) -> None:
         """Like ``arguments``, for a payload that does nothing else: the next payload that equals it but for the string at

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from .._json import ArgumentBuffer
+from .._calls import ArgumentBuffer
 from ..events import ToolCall
 from ._base import TurnRecord, blank, compact_json, is_index
 
@@ -51,7 +51,7 @@ class Correlator:
         slot = self._by_index.get(index)
         if slot is None or slot.resend is not None or slot.whole:
             return False
-        if text[:1] in ("{", "[") or slot.call._mark_list:
+        if text[:1] in ("{", "[") or slot.call._marked:
             self._add_text(slot, text)
         else:
             slot.pieces += bool(text)
@@ -226,7 +226,7 @@ class Correlator:
                 if len(text) > len(so_far):
                     self.record.arguments(slot.call, text[len(so_far) :])
                 return
-        elif slot.call._mark_list and "args_cumulative" in slot.call._mark_list and text.strip():
+        elif slot.call._marked and "args_cumulative" in slot.call._mark_list and text.strip():
             self.record.doubt(slot.call, "args_conflict", "a piece that does not extend the growing argument text")
         slot.pieces += bool(text)
         self.record.arguments(slot.call, text)

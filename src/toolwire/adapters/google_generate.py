@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from .._json import ArgumentBuffer
+from .._calls import ArgumentBuffer
 from ..errors import LimitExceeded
 from ..events import Channel, Outcome, ToolCall
 from ._base import Adapter, TurnRecord, blank, compact_json, outcome_of, same_json
@@ -357,4 +357,5 @@ class GoogleGenerateAdapter(Adapter):
             raise
         call._buffer = buffer
         if not call._announced:
-            call._held = [text]
+            call._take_held()
+            call._hold(text)
