@@ -1,5 +1,6 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
-"""The hot path of a turn: the two delta events, and *lanes*, which take runs of payloads that only add text.
+"""The hot path of a turn: the two delta events, the counts that they change, and *lanes*, which take runs of payloads that only add
+text.
 
 An adapter that has handled a payload whose only effect was to add one string to a call or to a channel of text says so
 (``TurnRecord.plain``). The next payload that is the same but for that string (see ``_pytemplate.h``) has the same effect, so it is
@@ -10,7 +11,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.stdint cimport uint8_t, uint32_t
+from libc.stdint cimport uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from ._calls cimport ArgumentBuffer
@@ -66,6 +67,23 @@ cdef class ArgumentsDelta:
         return ArgumentsDelta, (self.call, self.text)
 
 
+@cython.auto_pickle(False)
+cdef class Tally:
+    """The counts of a turn that lanes keep up, too: the base of ``TurnRecord``."""
+
+    #: Byte offset of the frame at hand.
+    cdef public uint64_t offset
+    #: Frames with a payload so far.
+    cdef public Py_ssize_t payloads
+    #: Characters of text and argument text so far, and of text alone.
+    cdef public Py_ssize_t progress, text_chars
+    #: The number that the next payload has to have, where there is a counter; where a resumed body has to start, or None.
+    cdef public object next_number, resume_point
+
+    def __cinit__(self, *args, **kwargs):
+        self.next_number = -1
+
+
 @cython.final
 cdef class _Lane:
     """One template, and where its text goes."""
@@ -106,22 +124,18 @@ cdef class _Lane:
 
 @cython.final
 cdef class Lanes:
-    """The lanes of one turn.
-
-    Args:
-        projection: the adapter's.
-    """
+    """The lanes of one turn, and the frames of the chunk at hand."""
 
     cdef Projection projection
     cdef list lanes
-    #: The number that the next event has to have.
-    cdef public object next_number
-    #: What ``take`` took: characters of text and argument text, of text alone, payloads.
-    cdef readonly Py_ssize_t chars, text_chars, taken
+    cdef list frames           # of the chunk at hand
+    cdef Py_ssize_t at         # the next of them
+    #: Payloads taken so far.
+    cdef readonly Py_ssize_t taken
 
-    def __cinit__(self, Projection projection not None):
+    def use(self, Projection projection not None):
+        """The protocol is known: lanes may be learnt."""
         self.projection = projection
-        self.next_number = -1
 
     def clear(self):
         """Something happened that is no plain delta."""
@@ -154,89 +168,98 @@ cdef class Lanes:
         lane.template, lane.buffer, lane.also, lane.no_value, lane.event = template, buffer, also, no_value, frame.event
         lane.keep(found, template.t.same)
 
-    def take(self, list frames not None, Py_ssize_t i, list events not None, Py_ssize_t room):
-        """Carry out ``frames[i:]`` as long as they fit a lane.
+    def start(self, list frames not None):
+        """The frames of one chunk; ``next`` gives them out."""
+        self.frames, self.at = frames, 0
+
+    def next(self, Tally tally not None, list events not None, Py_ssize_t room):
+        """Carry out frames as long as they fit a lane.
 
         Args:
+            tally: its counts are kept up.
             events: gets the deltas.
-            room: characters of text that the turn may still take.
+            room: characters of text that the turn may take in all.
 
         Returns:
-            Index of the first frame that fits none.
+            The first frame that fits none, or None: the chunk is used up.
         """
-        cdef _Lane lane
         cdef Frame frame
+        while self.frames is not None:
+            if self.at >= PyList_GET_SIZE(self.frames):
+                self.frames = None
+                break
+            frame = <Frame>PyList_GET_ITEM(self.frames, self.at)
+            self.at += 1
+            if self.lanes is None or frame.stray or not self.take(frame, tally, events, room):
+                return frame
+        return None
+
+    cdef bint take(self, Frame frame, Tally tally, list events, Py_ssize_t room) except -1:
+        cdef const uint8_t *p = <const uint8_t *>PyBytes_AS_STRING(frame.raw)
+        cdef size_t n = PyBytes_GET_SIZE(frame.raw)
+        cdef list lanes = self.lanes
+        cdef Py_ssize_t k, size
+        cdef _Lane lane
         cdef tw_fit fit
-        cdef Py_ssize_t n = PyList_GET_SIZE(frames), k, count, size
         cdef str text, shown
         cdef TextDelta td
         cdef ArgumentsDelta ad
-        cdef list lanes = self.lanes
-        cdef long long number = self.next_number if self.next_number < 1 << 62 else -1  # a counter has 18 digits
-        self.chars = self.text_chars = self.taken = 0
-        count = 0 if lanes is None else PyList_GET_SIZE(lanes)
-        while i < n:
-            frame = <Frame>PyList_GET_ITEM(frames, i)
-            if frame.stray:
+        for k in range(PyList_GET_SIZE(lanes)):
+            lane = <_Lane>PyList_GET_ITEM(lanes, k)
+            if (frame.event is lane.event or frame.event == lane.event) and lane.template.fit(lane.same, NULL, p, n, &fit):
                 break
-            for k in range(count):
-                lane = <_Lane>PyList_GET_ITEM(lanes, k)
-                if frame.event is not lane.event and frame.event != lane.event:
-                    continue
-                if lane.template.fit(lane.same, NULL, <const uint8_t *>PyBytes_AS_STRING(frame.raw), PyBytes_GET_SIZE(frame.raw), &fit):
-                    break
-            else:
-                break
-            if fit.has_counter and <long long>fit.counter != number:
-                break
-            size = fit.text.n
-            if lane.no_value and size >= len(lane.buffer) and starts_value(fit.text.p, fit.text.p + size):
-                break
-            if size > room - self.text_chars or size > lane.buffer.max_chars - len(lane.buffer):
-                break  # a limit may be hit: the adapter's way gives the error
-            if fit.plain:
-                text = tw_str_from_utf8(fit.text.p, size, 0, 0)
-            else:
-                text = self.projection.decode(fit.text.p, fit.text.p + size)
-            if fit.has_counter:
-                number += 1
-                self.next_number = number
-            i += 1
-            self.taken += 1
-            size = len(text)
-            if size == 0:
-                continue
-            if lane.also is not None:
-                lane.also.append(text)
-            self.chars += size
-            shown = lane.buffer.add(text)
-            if lane.call is not None:
-                if shown:
-                    ad = ArgumentsDelta.__new__(ArgumentsDelta)
-                    ad.call = lane.call
-                    ad.text = shown
-                    events.append(ad)
-            else:
-                self.text_chars += size
-                if shown:
-                    td = TextDelta.__new__(TextDelta)
-                    td.text = shown
-                    td.channel = lane.channel
-                    td.choice = lane.choice
-                    events.append(td)
-            if k:
-                lanes[k] = lanes[0]
-                lanes[0] = lane
-        return i
+        else:
+            return False
+        if fit.has_counter and fit.counter != tally.next_number:
+            return False
+        size = fit.text.n
+        if lane.no_value and size >= len(lane.buffer) and starts_value(fit.text.p, fit.text.p + size):
+            return False
+        if size > room - tally.text_chars or size > lane.buffer.max_chars - len(lane.buffer):
+            return False  # a limit may be hit: the adapter's way gives the error
+        if fit.plain:
+            text = tw_str_from_utf8(fit.text.p, size, 0, 0)
+        else:
+            text = self.projection.decode(fit.text.p, fit.text.p + size)
+        if fit.has_counter:
+            tally.resume_point = tally.next_number
+            tally.next_number = fit.counter + 1
+        if k:
+            lanes[k] = lanes[0]
+            lanes[0] = lane
+        tally.offset = frame.offset
+        tally.payloads += 1
+        self.taken += 1
+        size = len(text)
+        if size == 0:
+            return True
+        if lane.also is not None:
+            lane.also.append(text)
+        tally.progress += size
+        shown = lane.buffer.add(text)
+        if lane.call is not None:
+            if shown:
+                ad = ArgumentsDelta.__new__(ArgumentsDelta)
+                ad.call = lane.call
+                ad.text = shown
+                events.append(ad)
+        else:
+            tally.text_chars += size
+            if shown:
+                td = TextDelta.__new__(TextDelta)
+                td.text = shown
+                td.channel = lane.channel
+                td.choice = lane.choice
+                events.append(td)
+        return True
 
     def __reduce__(self):
-        # Lanes are learnt again; only the number is state.
-        return _restore_lanes, (self.projection, self.next_number)
+        return _lanes, (self.projection,)  # they are learnt again
 
 
-def _restore_lanes(projection, next_number):
-    cdef Lanes lanes = Lanes(projection)
-    lanes.next_number = next_number
+def _lanes(projection):
+    cdef Lanes lanes = Lanes()
+    lanes.projection = projection
     return lanes
 
 

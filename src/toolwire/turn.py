@@ -26,7 +26,7 @@ from ._framing import Frame, JSONArrayFramer, MessageFramer, NDJSONFramer, SSEFr
 from ._json import MISSING, JSONParser
 from ._lanes import Lanes
 from ._projection import Projection
-from .adapters import ADAPTERS, DETECT_PROJECTION, Adapter, Profile, TurnRecord, detect, report_error, unwrap
+from .adapters import ADAPTERS, DETECT_PROJECTION, Adapter, Plain, Profile, TurnRecord, detect, report_error, unwrap
 from .errors import LimitExceeded, MalformedFrame, MalformedJSON, StreamError, TruncatedJSON, TurnTruncated, UsageError
 from .events import ArgumentsDelta, Event, Outcome, TurnEnd, TurnResult
 from .limits import Limits
@@ -75,6 +75,31 @@ class Turn:
         UsageError: an argument is none of these.
     """
 
+    __slots__ = (
+        "__weakref__",
+        "_adapter",
+        "_documents",
+        "_error",
+        "_framer",
+        "_framing",
+        "_held",
+        "_held_bytes",
+        "_lanes",
+        "_late",
+        "_limits",
+        "_nonsense",
+        "_on_cut",
+        "_projection",
+        "_provider",
+        "_raised",
+        "_record",
+        "_result",
+        "_space",
+        "_stray",
+        "_stray_frame",
+        "_stray_text",
+    )
+
     def __init__(
         self,
         provider: str,
@@ -102,20 +127,18 @@ class Turn:
         self._on_cut = on_cut
         self._adapter: Adapter | None = None
         self._framer: Any = None
-        self._lanes: Lanes | None = None
-        self._in_lane = False  # some lane is there, or may be with the next payload
+        self._lanes = Lanes()
         self._space = b""  # before the first byte that says what the framing is
         self._error: BaseException | None = None
         self._result: TurnResult | None = None
         self._raised: TurnTruncated | None = None
-        self._held: list[Frame] = []  # frames before provider="auto" has found the protocol
+        self._held: list[Frame] | None = None  # frames before provider="auto" has found the protocol
         self._held_bytes = 0
-        self._late: list[Event] = []  # events of finish() and abort()
+        self._late: list[Event] | None = None  # events of finish() and abort()
         self._stray: JSONParser | None = None  # JSON outside any frame, being collected
         self._documents = 0  # JSON documents outside any frame so far
         self._stray_frame: Frame | None = None
-        self._stray_text = bytearray()
-        self._payloads = 0  # frames with a payload so far
+        self._stray_text: bytearray | None = None
         self._nonsense: Frame | None = None  # the first line that belongs to no event stream
         if provider != "auto":
             self._set_adapter(provider)
@@ -127,7 +150,7 @@ class Turn:
         self._adapter = adapter(self._record)
         self._provider = provider
         self._projection = _projection(provider, adapter.PROJECTION, self._limits, adapter.COUNTER)
-        self._lanes = Lanes(self._projection)
+        self._lanes.use(self._projection)
 
     def _make_framer(self, framing: str) -> Any:
         self._framing = framing
@@ -199,56 +222,38 @@ class Turn:
             self._error = error
             raise
         events: list[Event] = []
-        self._record.events = events
         wrong: StreamError | None = None
         if self._framing == "aws-eventstream":
             frames, wrong = _unwrapped(frames)
+        record, lanes = self._record, self._lanes
+        record.events = events
+        lanes.start(frames)
         try:
-            self._frames(frames, events)
+            while (frame := lanes.next(record, events, record.limits.max_text_chars)) is not None:
+                self._meet(frame, lanes)
         except StreamError as error:
             wrong = error
+        finally:
+            del record.events  # they are the caller's now
         if wrong is not None:
             self._error = wrong
         return events
 
-    def _frames(self, frames: list[Frame], events: list[Event]) -> None:
-        """The frames of one feed. Runs of payloads that only add text go through the lanes; what does anything else ends
-        them."""
+    def _meet(self, frame: Frame, lanes: Lanes) -> None:
+        """A frame that fits no lane: the adapter's. Does it do nothing but add a text, the next one like it fits."""
         record = self._record
-        i, n = 0, len(frames)
-        while i < n:
-            lanes = self._lanes
-            if self._in_lane and lanes is not None:
-                i = self._take(lanes, frames, i, events)
-                if i == n:
-                    return
-            frame = frames[i]
-            i += 1
+        record.plain = None
+        before = record.touched
+        self._frame(frame)
+        plain = record.plain
+        if plain is not None and record.touched == before + 1:
             record.plain = None
-            before = record.touched
-            self._frame(frame)
-            plain = record.plain
-            if plain is not None and record.touched == before + 1 and self._lanes is not None:
-                self._lanes.learn(frame, *plain)
-                self._in_lane = True
-            elif self._in_lane and lanes is not None:
-                lanes.clear()
-                self._in_lane = False
+            self._learn(frame, plain)
+        else:
+            lanes.clear()
 
-    def _take(self, lanes: Lanes, frames: list[Frame], i: int, events: list[Event]) -> int:
-        record, adapter = self._record, self._adapter
-        assert adapter is not None
-        lanes.next_number = adapter.next_number
-        i = lanes.take(frames, i, events, record.limits.max_text_chars - record.text_chars)
-        if lanes.taken:
-            record.offset = frames[i - 1].offset
-            record.progress += lanes.chars
-            record.text_chars += lanes.text_chars
-            self._payloads += lanes.taken
-            if adapter.COUNTER is not None and lanes.next_number != adapter.next_number:
-                adapter.next_number = lanes.next_number
-                record.resume_point = lanes.next_number - 1
-        return i
+    def _learn(self, frame: Frame, plain: Plain) -> None:
+        self._lanes.learn(frame, *plain)
 
     def _choose(self, chunk: bytes) -> Any:
         """The framer, as soon as the first byte that is no white space is there."""
@@ -299,7 +304,7 @@ class Turn:
         record = self._record
         adapter = self._adapter
         assert adapter is not None
-        self._payloads += 1
+        self._record.payloads += 1
         if type(payload) is not dict:
             record.mark("ignored_frames")
             return
@@ -318,11 +323,11 @@ class Turn:
         if not raw or raw.startswith(b":"):
             record.mark("ignored_frames")
         elif raw == _DONE:
-            self._payloads += 1
+            self._record.payloads += 1
             if self._adapter is not None:
                 self._adapter.done_marker()
         elif frame.event == "error":
-            self._payloads += 1
+            self._record.payloads += 1
             record.fail(frame.data)
         elif error.code == "json.bad_utf8" and "invalid_utf8" in frame.marks:
             self._ill_formed(frame)
@@ -331,7 +336,7 @@ class Turn:
         elif record.terminal:
             record.mark("data_after_end")
         else:
-            self._payloads += 1
+            self._record.payloads += 1
             raise MalformedJSON(
                 f"the payload is no JSON ({error.code} at its byte {error.offset}): {raw[:80]!r}", code=error.code, offset=_place(frame, error)
             ) from error
@@ -371,14 +376,16 @@ class Turn:
                 self._record.mark("ignored_lines")
                 if self._nonsense is None:
                     self._nonsense = frame
-                if text.startswith(b"<") and not self._payloads and not self._documents:
+                if text.startswith(b"<") and not self._record.payloads and not self._documents:
                     raise self._not_an_event_stream()
                 return
             self._stray = JSONParser(max_depth=self._limits.max_depth, surrogates="keep")
             self._stray_frame = frame
             self._stray_text = bytearray()
+        collected = self._stray_text
+        assert collected is not None
         line += b"\n"
-        if len(self._stray_text) + len(line) > self._limits.max_stray_bytes:
+        if len(collected) + len(line) > self._limits.max_stray_bytes:
             raise LimitExceeded(
                 f"more than {self._limits.max_stray_bytes} bytes of JSON outside any frame",
                 code="frame.too_large",
@@ -387,34 +394,33 @@ class Turn:
                 option="Limits(max_stray_bytes=...)",
                 offset=frame.offset,
             )
-        self._stray_text += line
+        collected += line
         try:
             closed = self._stray.feed(line)
         except StreamError:
-            self._stray = None  # not JSON after all: ignored, as the event-stream rules say
+            self._stray = self._stray_text = None  # not JSON after all: ignored, as the event-stream rules say
             self._record.mark("ignored_lines")
             if self._nonsense is None:
                 self._nonsense = self._stray_frame
             return
         if closed:
-            document = bytes(self._stray_text[: self._stray.consumed])
+            document = bytes(collected[: self._stray.consumed])
             if self._stray.unused_data.strip():
                 self._record.mark("ignored_lines")
             first = self._stray_frame
             assert first is not None
-            self._stray = None
-            self._stray_text = bytearray()
+            self._stray = self._stray_text = None
             self._stray_document(Frame(document, offset=first.offset))
 
     def _stray_document(self, frame: Frame) -> None:
         """A JSON document that stands where a frame should. In a body of frames it counts only as an error."""
-        alone = not self._payloads
+        alone = not self._record.payloads
         self._documents += 1
         self._record.offset = frame.offset
         self._record.mark("stray_json")
         if alone or self._adapter is None:
             self._frame(frame)
-            self._payloads = 0  # what stands alone may be followed by more of its kind
+            self._record.payloads = 0  # what stands alone may be followed by more of its kind
             return
         payload = _projection("detect", DETECT_PROJECTION, self._limits).apply(frame.raw)
         if type(payload) is dict and not report_error(self._record, payload, "", self._adapter.GOOD_MEMBERS | {"type", "event_type"}):
@@ -429,6 +435,8 @@ class Turn:
 
     def _hold(self, frame: Frame) -> None:
         """Find out whose frames these are; until then they wait."""
+        if self._held is None:
+            self._held = []
         self._held.append(frame)
         self._held_bytes += len(frame.raw)
         try:
@@ -451,11 +459,12 @@ class Turn:
 
     def _found(self, name: str) -> None:
         self._set_adapter(name)
-        held, self._held = self._held, []
-        for frame in held:
+        held, self._held = self._held, None
+        for frame in held or ():
             self._frame(frame)
 
     def _unknown_protocol(self) -> MalformedFrame:
+        assert self._held
         first = self._held[0]
         return MalformedFrame(
             f"none of the known protocols ({', '.join(ADAPTERS)}); the first payload is {first.raw[:60]!r}: name the provider",
@@ -481,7 +490,7 @@ class Turn:
             return self._result
         if self._error is not None:
             raise self._error.with_traceback(None)
-        self._record.events = self._late
+        self._record.events = self._late = []
         try:
             clean = self._finish_body()
         except StreamError as error:
@@ -523,9 +532,9 @@ class Turn:
             clean = False
         if self._stray is not None:
             clean = False
-        if self._adapter is None and any(frame.raw.strip() not in (b"", _DONE) for frame in self._held):
+        if self._adapter is None and any(frame.raw.strip() not in (b"", _DONE) for frame in self._held or ()):
             raise self._unknown_protocol()
-        if self._nonsense is not None and not self._payloads and not self._documents:
+        if self._nonsense is not None and not self._record.payloads and not self._documents:
             raise self._not_an_event_stream()
         return clean
 
@@ -551,6 +560,8 @@ class Turn:
             return self._raised.result  # type: ignore[no-any-return]
         if self._result is not None:
             return self._result
+        if self._late is None:
+            self._late = []
         self._record.events = self._late
         word = cause if isinstance(cause, str) else _cause_word(cause)
         return self._settle(False, cause, word)
@@ -558,8 +569,8 @@ class Turn:
     def take_events(self) -> list[Event]:
         """The events that ``finish`` or ``abort`` brought, once: those of an unterminated last frame, calls that were never
         named, and ``TurnEnd``."""
-        events, self._late = self._late, []
-        return events
+        events, self._late = self._late, None
+        return events or []
 
     def _settle(self, clean: bool, cause: Cause | None, word: str | None) -> TurnResult:
         record, adapter = self._record, self._adapter
@@ -605,7 +616,7 @@ class Turn:
             extra=record.extra,
         )
         if not ended and result.error is None and cause is None:
-            nothing = not self._payloads and not record.calls and not result.text
+            nothing = not self._record.payloads and not record.calls and not result.text
             result.error = TurnTruncated(
                 "the body is empty" if nothing else "the body ended before the provider ended the turn",
                 code="turn.empty" if nothing else "turn.cut",
@@ -613,7 +624,8 @@ class Turn:
                 result=result,
             )
         self._result = result
-        self._late.append(TurnEnd(result))
+        record.events.append(TurnEnd(result))
+        del record.events
         return result
 
     def _outcome(self, ended: bool, cause: Cause | None, word: str | None) -> tuple[Outcome, str | None]:

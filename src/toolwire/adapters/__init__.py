@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ._base import Adapter, Profile, TurnRecord, report_error
+from ._base import Adapter, Plain, Profile, TurnRecord, report_error
 from ._eventstream import unwrap
 from .anthropic import AnthropicAdapter
 from .bedrock import BedrockAdapter
@@ -18,7 +18,7 @@ from .ollama import OllamaAdapter
 from .openai_chat import OpenAIChatAdapter
 from .openai_responses import ResponsesAdapter
 
-__all__ = ["ADAPTERS", "DETECT_PROJECTION", "Adapter", "Profile", "TurnRecord", "detect", "report_error", "unwrap"]
+__all__ = ["ADAPTERS", "DETECT_PROJECTION", "Adapter", "Plain", "Profile", "TurnRecord", "detect", "report_error", "unwrap"]
 
 ADAPTERS: Mapping[str, type[Adapter]] = {
     adapter.PROVIDER: adapter

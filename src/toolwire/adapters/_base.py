@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeGuard
 
 from .._calls import ArgumentBuffer
+from .._lanes import Tally
 from ..errors import LimitExceeded, MalformedFrame, ProviderError
 from ..events import ArgumentsDelta, CallEnd, CallStart, Channel, Event, Outcome, TextDelta, ToolCall, UnknownFrame, UsageUpdate
 from ..marks import Mark
@@ -22,23 +23,48 @@ if TYPE_CHECKING:
 
 Profile = Literal["default", "strict", "tolerant"]
 
-#: path, buffer, call or None, channel or None, choice, a list that gets the text too, no_value
-_Plain: TypeAlias = tuple[tuple[bytes | int, ...], ArgumentBuffer, ToolCall | None, Channel | None, int, list[str] | None, bool]
+#: What ``Lanes.learn`` is told: path, buffer, call or None, channel or None, choice, a list that gets the text too, no_value.
+Plain: TypeAlias = tuple[tuple[bytes | int, ...], ArgumentBuffer, ToolCall | None, Channel | None, int, list[str] | None, bool]
 
+_COUNTS = ("offset", "payloads", "progress", "text_chars", "next_number", "resume_point")
 _ORDER = {outcome: rank for rank, outcome in enumerate(Outcome)}
 
 
-class TurnRecord:
+class TurnRecord(Tally):
     """What a turn has gathered. Adapters write it, ``Turn`` reads it.
 
     Attributes:
-        events: events of the frame at hand; ``Turn`` takes them out.
+        events: takes the events; there only while a turn is fed or ended.
         calls: every call, in order of first sight.
         outcome, reason: the most restrictive finish reason so far, and the provider's word for it.
         terminal: the provider's own terminal marker was seen (each adapter's docstring says which).
         error: the provider's error, sticky.
         offset: byte offset of the frame at hand, for errors.
+        resume_point: where a resumed body has to start, or None.
+        progress: characters of text and argument text so far: what ``progress_timeout`` watches.
+        plain: the payload at hand did nothing but add one string, see ``plain_arguments``.
+        touched: how often anything here was changed.
+        duplicate_keys: the payload at hand holds a key twice.
     """
+
+    __slots__ = (
+        "_extra",
+        "_marks",
+        "_texts",
+        "calls",
+        "duplicate_keys",
+        "error",
+        "events",
+        "limits",
+        "outcome",
+        "plain",
+        "profile",
+        "reason",
+        "response_id",
+        "terminal",
+        "touched",
+        "usage",
+    )
 
     def __init__(self, limits: Limits, profile: Profile) -> None:
         self.limits = limits
@@ -51,16 +77,27 @@ class TurnRecord:
         self.error: ProviderError | None = None
         self.usage: dict[str, Any] | None = None
         self.response_id: str | None = None
-        self.offset = 0
-        self.resume_point: Any = None
-        self.extra: dict[str, Any] = {}  # what must be sent back with the turn and belongs to no call, under the provider's names
-        self.progress = 0  # characters of text and argument text so far; what progress_timeout watches
-        self._texts: dict[tuple[int, Channel], ArgumentBuffer] = {}
-        self._marks: dict[str, Mark] = {}
-        self.text_chars = 0
-        self.plain: _Plain | None = None  # the payload at hand did nothing but add one string: see plain_arguments
-        self.touched = 0  # how often anything here was changed
-        self.duplicate_keys = False  # the payload at hand holds a key twice
+        self.plain: Plain | None = None
+        self.touched = 0
+        self.duplicate_keys = False
+        # Most turns need only one of these: they are made on first use.
+        self._texts: dict[tuple[int, Channel], ArgumentBuffer] | None = None
+        self._marks: dict[str, Mark] | None = None
+        self._extra: dict[str, Any] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in (*TurnRecord.__slots__, *_COUNTS) if hasattr(self, name)}
+
+    def __setstate__(self, state: Mapping[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+
+    @property
+    def extra(self) -> dict[str, Any]:
+        """What must be sent back with the turn and belongs to no call, under the provider's names."""
+        if self._extra is None:
+            self._extra = {}
+        return self._extra
 
     # -- text ---------------------------------------------------------------------------------------------------------
 
@@ -80,24 +117,30 @@ class TurnRecord:
                 option="Limits(max_text_chars=...)",
                 offset=self.offset,
             )
-        buffer = self._texts.get((choice, channel))
+        texts = self._texts
+        if texts is None:
+            texts = self._texts = {}
+        buffer = texts.get((choice, channel))
         if buffer is None:
-            buffer = self._texts[choice, channel] = ArgumentBuffer(max_chars=self.limits.max_text_chars, json=False)
+            buffer = texts[choice, channel] = ArgumentBuffer(max_chars=self.limits.max_text_chars, json=False)
         shown = buffer.append(text)
         if shown:
             self.events.append(TextDelta(shown, channel, choice))
 
     def flush_text(self) -> None:
         """The end: half a surrogate pair that waited for its partner comes out as what it is."""
-        for (choice, channel), buffer in self._texts.items():
+        for (choice, channel), buffer in (self._texts or {}).items():
             waited = buffer.finish()
             if waited:
                 self.events.append(TextDelta(waited, channel, choice))
 
     def text_so_far(self, channel: Channel = "text", choice: int = 0) -> str:
         """The text of one channel so far."""
-        buffer = self._texts.get((choice, channel))
+        buffer = self._buffer(channel, choice)
         return "" if buffer is None else buffer.text
+
+    def _buffer(self, channel: Channel, choice: int) -> ArgumentBuffer | None:
+        return None if self._texts is None else self._texts.get((choice, channel))
 
     # -- calls --------------------------------------------------------------------------------------------------------
 
@@ -177,7 +220,7 @@ class TurnRecord:
     def plain_text(self, text: str, channel: Channel, choice: int, path: tuple[bytes | int, ...], also: list[str] | None = None) -> None:
         """The same for text. ``also``: a list that gets each piece, too."""
         self.text(text, channel, choice)
-        buffer = self._texts.get((choice, channel))
+        buffer = self._buffer(channel, choice)
         if text and buffer is not None:
             self.plain = (path, buffer, None, channel, choice, also, False)
 
@@ -255,6 +298,8 @@ class TurnRecord:
     def mark(self, name: str, *, detail: str = "") -> None:
         """Mark the turn. The same mark again only counts up."""
         self.touched += 1
+        if self._marks is None:
+            self._marks = {}
         _add_mark(self._marks, name, self.offset, detail)
 
     def mark_call(self, call: ToolCall, name: str, *, detail: str = "") -> None:
@@ -264,12 +309,12 @@ class TurnRecord:
 
     @property
     def marks(self) -> tuple[Mark, ...]:
-        text_marks = [m for b in self._texts.values() for m in b.marks]
-        return (*self._marks.values(), *text_marks)
+        text_marks = [m for b in (self._texts or {}).values() for m in b.marks]
+        return (*(self._marks or {}).values(), *text_marks)
 
     def texts(self) -> dict[tuple[int, str], str]:
         """Text by (choice, channel)."""
-        return {(choice, channel): buffer.text for (choice, channel), buffer in self._texts.items()}
+        return {(choice, channel): buffer.text for (choice, channel), buffer in (self._texts or {}).items()}
 
 
 def _add_mark(marks: dict[str, Mark], name: str, offset: int, detail: str) -> None:
@@ -301,10 +346,10 @@ class Adapter:
     #: A cut raises ``TurnTruncated`` by default instead of returning.
     RAISES_ON_CUT: ClassVar[bool] = False
 
-    #: The member that numbers the payloads, if the protocol has one.
+    #: The member that numbers the payloads, if the protocol has one. ``record.next_number`` is then kept up.
     COUNTER: ClassVar[str | None] = None
-    #: The number of the next payload, where there is a counter.
-    next_number: int = -1
+
+    __slots__ = ("record",)
 
     def __init__(self, record: TurnRecord) -> None:
         self.record = record

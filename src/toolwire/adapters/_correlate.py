@@ -34,6 +34,8 @@ class Slot:
 class Correlator:
     """The calls of one choice."""
 
+    __slots__ = ("_by_id", "_by_index", "_copies", "choice", "record", "slots")
+
     def __init__(self, record: TurnRecord, choice: int) -> None:
         self.record = record
         self.choice = choice

@@ -99,6 +99,8 @@ class AnthropicAdapter(Adapter):
         "refusal": Outcome.REFUSED,
     }
 
+    __slots__ = ("_blocks", "_by_id", "_finished", "_message_id", "_open", "_spare", "_started", "_superseded")
+
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._blocks: dict[int, _Block] = {}

@@ -82,6 +82,8 @@ class BedrockAdapter(Adapter):
         "content_filtered": Outcome.FILTERED,
     }
 
+    __slots__ = ("_blocks", "_ids", "_started", "_stopped")
+
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._blocks: dict[int, _Block] = {}

@@ -53,6 +53,8 @@ class CohereAdapter(Adapter):
         "MAX_TOKENS": Outcome.LENGTH,
     }
 
+    __slots__ = ("_calls", "_ids", "_spare", "_started")
+
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._calls: dict[int, ToolCall] = {}

@@ -118,6 +118,8 @@ class GoogleGenerateAdapter(Adapter):
     GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"candidates", "promptFeedback", "usageMetadata", "responseId", "modelVersion"})
     RAISES_ON_CUT: ClassVar[bool] = True
 
+    __slots__ = ("_blocked", "_candidates")
+
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._candidates: dict[int, _Candidate] = {}

@@ -93,6 +93,8 @@ class InteractionsAdapter(Adapter):
     GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"event_type", "interaction", "step", "delta", "status", "steps"})
     RAISES_ON_CUT: ClassVar[bool] = True
 
+    __slots__ = ("_ids", "_seen", "_signature", "_steps")
+
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._steps: dict[int, _Step] = {}

@@ -14,3 +14,5 @@ from .openai_chat import OpenAIChatAdapter
 class MistralAdapter(OpenAIChatAdapter):
     PROVIDER: ClassVar[str] = "mistral"
     RUNS_ON_STOP: ClassVar[bool] = False
+
+    __slots__ = ()

@@ -45,6 +45,8 @@ class OllamaAdapter(Adapter):
     }
     REASONS: ClassVar[Mapping[str, Outcome]] = {"stop": Outcome.STOP, "length": Outcome.LENGTH}
 
+    __slots__ = ("_ids",)
+
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._ids: set[str] = set()

@@ -65,6 +65,8 @@ class OpenAIChatAdapter(Adapter):
         "content_filter": Outcome.FILTERED,
     }
 
+    __slots__ = ("_choices", "_finished")
+
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._choices: dict[int, Correlator] = {}

@@ -120,6 +120,8 @@ class ResponsesAdapter(Adapter):
         "content_filter": Outcome.FILTERED,
     }
 
+    __slots__ = ("_all", "_claimed", "_created", "_cut", "_first", "_forgotten", "_items", "_latest", "_missing", "_open", "_resumed", "_seam")
+
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._items: dict[int | str, Item] = {}  # by output_index, and by item id
@@ -130,7 +132,7 @@ class ResponsesAdapter(Adapter):
         self._created = False
         # Event numbers.
         self._first: int | None = None
-        self.next_number = -2  # no number at all: servers that do not count send -1
+        record.next_number = -2  # no number at all: servers that do not count send -1
         self._missing: set[int] = set()
         self._forgotten = False  # more numbers are missing than are remembered
         self._seam = -1  # the number that has to follow on a resume
@@ -152,8 +154,8 @@ class ResponsesAdapter(Adapter):
         number = payload.get("sequence_number")
         late = False
         if type(number) is int:
-            if number == self.next_number:
-                self.next_number = number + 1
+            if number == self.record.next_number:
+                self.record.next_number = number + 1
                 self.record.resume_point = number
             else:
                 place = self._out_of_order(number, kind)
@@ -176,23 +178,23 @@ class ResponsesAdapter(Adapter):
         if self._first is None:
             self._first = number
             self._resumed = number > 0 and kind != "response.created" and not self._created
-            self.next_number = number + 1
-            self._seam = self.next_number if self._resumed else -1
+            self.record.next_number = number + 1
+            self._seam = self.record.next_number if self._resumed else -1
             record.resume_point = number
             return ""
-        if number > self.next_number:
+        if number > self.record.next_number:
             # The number of an error event went with it (see report_error).
             if record.error is None:
-                self._gap(self.next_number, number)
-            self.next_number = number + 1
+                self._gap(self.record.next_number, number)
+            self.record.next_number = number + 1
             record.resume_point = number
             return ""
         if number in self._missing or self._forgotten or number < self._first:
             self._missing.discard(number)
-            record.mark("late_event", detail=f"event {number} after {self.next_number - 1}")
+            record.mark("late_event", detail=f"event {number} after {self.record.next_number - 1}")
             return "late"
         record.mark("repeated_events", detail=f"event {number}")
-        self._seam = self.next_number
+        self._seam = self.record.next_number
         return "repeated"
 
     def _gap(self, start: int, stop: int) -> None:
