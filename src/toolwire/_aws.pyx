@@ -6,7 +6,7 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdint cimport int64_t, uint8_t, uint16_t, uint64_t
 from libc.string cimport memcmp
 
-from ._framing cimport Frame, Framer, TW_E_FRAME_TOO_LARGE, TW_E_MEMORY, checked_limit, new_frame, tw_buf, tw_buf_set, tw_frame
+from ._framing cimport Frame, Framer, TW_E_FRAME_TOO_LARGE, TW_E_MEMORY, checked_limit, tw_buf, tw_buf_set, tw_frame
 
 from types import MappingProxyType
 
@@ -146,25 +146,19 @@ cdef class AWSEventStreamFramer(Framer):
             return MalformedFrame("a length that no message can have", code="frame.bad_length", offset=m.error_offset)
         return MalformedFrame("a header that is unreadable, or there twice", code="frame.bad_header", offset=m.error_offset)
 
-    cdef int _read(self, const uint8_t *chunk, size_t n, list out) except -1:
-        cdef tw_frame f
-        cdef Frame frame
-        cdef _Headers headers
-        cdef bytes raw
-        cdef int got
-        tw_aws_feed(&self.m, chunk, n)
-        while True:
-            got = tw_aws_next(&self.m, &f)
-            if got <= 0:
-                break
-            raw = PyBytes_FromStringAndSize(<const char *>f.data, <Py_ssize_t>f.data_len)
-            headers = self._headers()
-            frame = new_frame(raw, headers.event, "", f.offset, f.data_offset, True, False)
-            frame.headers = headers.mapping
-            out.append(frame)
-        if got < 0:
-            self._error = self._what()
-        return 0
+    cdef void _begin(self, const uint8_t *p, size_t n) noexcept:
+        tw_aws_feed(&self.m, p, n)
+
+    cdef int _next(self, tw_frame *f) noexcept:
+        return tw_aws_next(&self.m, f)
+
+    cdef Frame make(self, const tw_frame *f):
+        cdef Frame made = self.blank(f)
+        cdef _Headers headers = self._headers()
+        made.id = ""
+        made.event = headers.event
+        made.headers = headers.mapping
+        return made
 
     cdef void _abandon(self) noexcept:
         tw_aws_abandon(&self.m)

@@ -64,6 +64,7 @@ cdef extern from "_core/tw_sse.h" nogil:
     void tw_sse_abandon(tw_sse *m)
     int tw_sse_flush(tw_sse *m, tw_frame *out)
     int tw_sse_in_frame(const tw_sse *m)
+    uint8_t *tw_sse_steal(tw_sse *m, const tw_frame *f)
     int tw_held_restore(tw_held *h, const uint8_t *src, size_t n)
     const uint8_t *tw_held_bytes(const tw_held *h, size_t *n)
 
@@ -140,7 +141,9 @@ cdef extern from "_core/tw_common.h" nogil:
 
 
 cdef class Frame:
-    cdef readonly bytes raw
+    cdef const uint8_t *p        # the payload, which lies in what `owner` owns
+    cdef Py_ssize_t n
+    cdef object owner            # .raw; as long as nobody asked for that, the chunk or the memory that holds the payload
     cdef readonly str event
     cdef readonly str id
     cdef readonly uint64_t offset
@@ -148,29 +151,38 @@ cdef class Frame:
     cdef readonly bint terminated
     cdef readonly bint stray
     cdef readonly object headers  # a mapping, or None
-    cdef str text              # .data once it has been asked for
-    cdef signed char wellformed  # -1: not looked at yet
+    cdef str text                # .data once it has been asked for
+    cdef signed char wellformed  # 1: it is UTF-8, -1: it is not, 0: not looked at yet
 
+    cdef bytes get_raw(self)
     cdef bint _is_wellformed(self)
     cdef tuple _as_value(self)
-
-
-cdef Frame new_frame(bytes raw, str event, str id, uint64_t offset, uint64_t data_offset, bint terminated, bint stray)
 
 
 cdef size_t checked_limit(object framer, object max_frame_bytes) except 0
 
 
 cdef class Framer:
-    """What all framers share. A subclass gives the machine; ``_read`` and ``_flush`` append frames and set ``_error``."""
+    """What all framers share. A subclass gives the machine: how it begins a chunk, its next frame, its end, its error.
+
+    ``open``, ``next`` until it returns 0, ``close``: frames one by one, of which ``make`` makes an object if one is wanted.
+    """
     cdef readonly object max_frame_bytes
     cdef object _error           # sticky: raised by every call after the one that met it
+    cdef bytes _chunk            # the one at hand
     cdef bint _busy
     cdef bint _finished
     cdef bint _ended_in_frame    # in_frame when finish() was called
 
-    cdef int _read(self, const uint8_t *chunk, size_t n, list out) except -1
-    cdef int _flush(self, list out) except -1
+    cdef int open(self, chunk) except -1
+    cdef int next(self, tw_frame *f) except -1
+    cdef int close(self) except -1
+    cdef Frame make(self, const tw_frame *f)
+    cdef Frame blank(self, const tw_frame *f, object memory=*)
+    cdef void _begin(self, const uint8_t *p, size_t n) noexcept
+    cdef int _next(self, tw_frame *f) noexcept
+    cdef int _last(self, tw_frame *f) noexcept
+    cdef object _what(self)
     cdef void _abandon(self) noexcept
     cdef bint _in_frame(self) noexcept
     cdef object _too_large(self, uint64_t offset)

@@ -7,8 +7,9 @@ collector and that a finaliser: hence ``_busy``, and hence no way into a framer 
 """
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
-from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromStringAndSize, PyBytes_GET_SIZE
 from cpython.unicode cimport PyUnicode_DecodeUTF8
+from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
 from types import MappingProxyType
@@ -17,32 +18,50 @@ from .errors import LimitExceeded, MalformedJSON, UsageError
 from .marks import Mark
 
 
+cdef extern from "_core/tw_scan.h" nogil:
+    const uint8_t *tw_scan_ascii(const uint8_t *p, const uint8_t *end)
+
+
+cdef extern from *:
+    """
+    static PyObject *tw_ascii(const uint8_t *p, size_t n)
+    {
+        PyObject *o = PyUnicode_New((Py_ssize_t)n, 127);
+        if (o != NULL) memcpy(PyUnicode_DATA(o), p, n);
+        return o;
+    }
+    """
+    str _ascii "tw_ascii"(const uint8_t *, size_t)
+
+
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
 
 _MAX_FRAME_BYTES = 16 << 20
 
+cdef enum:
+    PINNED = 64 << 10          # bytes of a chunk that a frame may keep alive
+
 
 # ---- frames ----
 
-cdef Frame new_frame(bytes raw, str event, str id, uint64_t offset, uint64_t data_offset, bint terminated, bint stray):
-    cdef Frame f = Frame.__new__(Frame)
-    f.raw = raw
-    f.event = event
-    f.id = id
-    f.offset = offset
-    f.data_offset = data_offset
-    f.terminated = terminated
-    f.stray = stray
-    f.wellformed = -1
-    return f
+@cython.final
+cdef class _Memory:
+    """What a machine had put together, for one frame to keep."""
+    cdef uint8_t *p
+
+    def __dealloc__(self):
+        free(self.p)
 
 
 @cython.final
 @cython.freelist(256)
+@cython.no_gc
 cdef class Frame:
     """One payload as it stood in the stream: an event block, a line, an array element, a message.
+
+    Until ``raw`` is asked for it keeps the chunk alive that it came in, if that is not larger than 64 KiB.
 
     Args:
         raw: the payload bytes; data lines joined by LF.
@@ -59,7 +78,9 @@ cdef class Frame:
         self, bytes raw not None=b"", *, str event not None="message", str id not None="", uint64_t offset=0,
         data_offset=None, bint terminated=True, bint stray=False, headers=None,
     ):
-        self.raw = raw
+        self.owner = raw
+        self.p = <const uint8_t *>PyBytes_AS_STRING(raw)
+        self.n = PyBytes_GET_SIZE(raw)
         self.event = event
         self.id = id
         self.offset = offset
@@ -68,24 +89,33 @@ cdef class Frame:
         self.stray = stray
         self.headers = None if headers is None else MappingProxyType(dict(headers))
         self.text = None
-        self.wellformed = -1
+        self.wellformed = 0
+
+    cdef bytes get_raw(self):
+        cdef bytes raw
+        if type(self.owner) is bytes and PyBytes_GET_SIZE(self.owner) == self.n:
+            return <bytes>self.owner  # the payload can not be another part of it that is as long
+        raw = PyBytes_FromStringAndSize(<const char *>self.p, self.n)
+        self.owner = raw
+        self.p = <const uint8_t *>PyBytes_AS_STRING(raw)
+        return raw
+
+    @property
+    def raw(self):
+        """The payload bytes; data lines joined by LF."""
+        return self.get_raw()
 
     cdef bint _is_wellformed(self):
-        if self.raw is None:
-            return True
-        if self.wellformed < 0:
-            self.wellformed = tw_is_wellformed(<const uint8_t *>PyBytes_AS_STRING(self.raw), <size_t>PyBytes_GET_SIZE(self.raw))
-        return self.wellformed
+        if self.wellformed == 0:
+            self.wellformed = 1 if tw_is_wellformed(self.p, <size_t>self.n) else -1
+        return self.wellformed > 0
 
     @property
     def data(self):
         """The payload as text, decoded on first use. Ill-formed UTF-8 is shown as U+FFFD, one for each maximal subpart."""
-        cdef bytes raw = self.raw
         if self.text is None:
-            if raw is None:
-                return ""
             # Python's "replace" follows the same practice as the WHATWG decoder; the tests compare the two.
-            self.text = PyUnicode_DecodeUTF8(PyBytes_AS_STRING(raw), PyBytes_GET_SIZE(raw), "replace")
+            self.text = _decode(self.p, <size_t>self.n)
         return self.text
 
     @property
@@ -97,7 +127,7 @@ cdef class Frame:
 
     def __reduce__(self):
         cdef object headers = None if self.headers is None else dict(self.headers)
-        return _frame, (self.raw, self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray, headers)
+        return _frame, (self.get_raw(), self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray, headers)
 
     def __eq__(self, other):
         if not isinstance(other, Frame):
@@ -108,10 +138,10 @@ cdef class Frame:
         return hash(self._as_value())
 
     cdef tuple _as_value(self):
-        return self.raw, self.event, self.id, self.offset, self.terminated, self.stray
+        return self.get_raw(), self.event, self.id, self.offset, self.terminated, self.stray
 
     def __repr__(self):
-        cdef str shown = repr(self.raw[:40]) + ("..." if len(self.raw) > 40 else "")
+        cdef str shown = repr(self.get_raw()[:40]) + ("..." if self.n > 40 else "")
         cdef str rest = f", id={self.id!r}" if self.id else ""
         if not self.terminated:
             rest += ", terminated=False"
@@ -128,7 +158,9 @@ cdef inline bytes _take(const uint8_t *p, size_t n):
     return PyBytes_FromStringAndSize(<const char *>p, <Py_ssize_t>n)
 
 
-cdef inline str _decode(const uint8_t *p, size_t n):
+cdef str _decode(const uint8_t *p, size_t n):
+    if n > 1 and tw_scan_ascii(p, p + n) == p + n:
+        return _ascii(p, n)
     return PyUnicode_DecodeUTF8(<const char *>p, <Py_ssize_t>n, "replace")
 
 
@@ -194,11 +226,17 @@ cdef class Framer:
         if type(self) is Framer:
             raise UsageError("Framer is only the base of the framers")
 
-    cdef int _read(self, const uint8_t *chunk, size_t n, list out) except -1:
+    cdef void _begin(self, const uint8_t *p, size_t n) noexcept:
+        pass
+
+    cdef int _next(self, tw_frame *f) noexcept:
         return 0
 
-    cdef int _flush(self, list out) except -1:
+    cdef int _last(self, tw_frame *f) noexcept:
         return 0
+
+    cdef object _what(self):
+        return MemoryError()
 
     cdef void _abandon(self) noexcept:
         pass
@@ -221,12 +259,94 @@ cdef class Framer:
             raise self._error.with_traceback(None)
         return 0
 
+    cdef int open(self, chunk) except -1:
+        """Begin a chunk. Errors as ``feed``."""
+        cdef Py_buffer view
+        self._ready()
+        if self._finished:
+            raise _misused(self, ".feed() after finish()")
+        if PyBytes_CheckExact(chunk):
+            self._chunk = <bytes>chunk
+        else:
+            if not PyObject_CheckBuffer(chunk):
+                raise _no_bytes(self, "bytes-like chunks", chunk)
+            self._busy = True  # an exporter written in Python runs its own code here
+            try:
+                try:
+                    PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
+                except BufferError as error:
+                    raise _misused(self, f".feed() takes contiguous chunks: {error}") from None
+                try:
+                    self._chunk = PyBytes_FromStringAndSize(<const char *>view.buf, view.len)
+                finally:
+                    PyBuffer_Release(&view)
+            finally:
+                self._busy = False
+        self._busy = True
+        if PyBytes_GET_SIZE(self._chunk):
+            self._begin(<const uint8_t *>PyBytes_AS_STRING(self._chunk), <size_t>PyBytes_GET_SIZE(self._chunk))
+        return 0
+
+    cdef int next(self, tw_frame *f) except -1:
+        """1: *f is the next frame, until the next call. 0: there is no more in this chunk."""
+        cdef int got
+        if self._chunk is None:
+            return 0
+        got = self._next(f) if PyBytes_GET_SIZE(self._chunk) else 0
+        if got > 0:
+            return 1
+        if got < 0:
+            self._error = self._what()
+            self._abandon()
+        self._chunk = None
+        return 0
+
+    cdef int close(self) except -1:
+        """The chunk is done with; what was not read of it is lost, and nothing can follow."""
+        if self._chunk is not None:
+            self._chunk = None
+            self._abandon()
+        self._busy = False
+        return 0
+
+    cdef Frame blank(self, const tw_frame *f, object memory=None):
+        """A frame with the payload and the places of *f; memory: what owns the payload, if neither chunk nor machine does."""
+        cdef Frame made = Frame.__new__(Frame)
+        cdef bytes chunk = self._chunk
+        cdef const uint8_t *start
+        cdef bytes copy
+        made.offset = f.offset
+        made.data_offset = f.data_offset
+        made.terminated = f.terminated
+        made.n = <Py_ssize_t>f.data_len
+        if memory is not None:
+            made.owner = memory
+            made.p = f.data
+            return made
+        if chunk is not None and PyBytes_GET_SIZE(chunk) <= PINNED:
+            start = <const uint8_t *>PyBytes_AS_STRING(chunk)
+            if start <= f.data <= start + PyBytes_GET_SIZE(chunk):
+                made.owner = chunk
+                made.p = f.data
+                return made
+        copy = _take(f.data, f.data_len)
+        made.owner = copy
+        made.p = <const uint8_t *>PyBytes_AS_STRING(copy)
+        return made
+
+    cdef Frame make(self, const tw_frame *f):
+        """The object for *f, which ``next`` has just given."""
+        cdef Frame made = self.blank(f)
+        made.event = "message"
+        made.id = ""
+        return made
+
     @cython.critical_section
     def feed(self, chunk):
         """Read one chunk, which may end anywhere.
 
         Args:
-            chunk: bytes-like. An empty one changes nothing.
+            chunk: bytes-like. An empty one changes nothing. ``bytes`` are not copied.
 
         Returns:
             The frames that ended in this chunk.
@@ -235,35 +355,18 @@ cdef class Framer:
             UsageError: ``chunk`` is not bytes-like, or ``finish`` was called before. The framer is as it was.
             StreamError: an earlier call met wrong bytes. The same error is raised from then on.
         """
-        cdef Py_buffer view
-        cdef list out
-        self._ready()
-        if self._finished:
-            raise _misused(self, ".feed() after finish()")
-        if not PyObject_CheckBuffer(chunk):
-            raise _no_bytes(self, "bytes-like chunks", chunk)
-        self._busy = True
+        cdef list out = []
+        cdef tw_frame f
+        self.open(chunk)
         try:
-            # An exporter written in Python runs its own code here and at the release.
-            try:
-                PyObject_GetBuffer(chunk, &view, PyBUF_SIMPLE)
-            except BufferError as error:
-                raise _misused(self, f".feed() takes contiguous chunks: {error}") from None
-            try:
-                out = []
-                if view.len:
-                    self._read(<const uint8_t *>view.buf, <size_t>view.len, out)
-                return out
-            except BaseException as error:
-                # Frames were lost: nothing good can follow.
-                self._error = error
-                raise
-            finally:
-                if self._error is not None:
-                    self._abandon()
-                PyBuffer_Release(&view)
+            while self.next(&f):
+                out.append(self.make(&f))
+        except BaseException as error:
+            self._error = error  # frames were lost: nothing good can follow
+            raise
         finally:
-            self._busy = False
+            self.close()
+        return out
 
     @cython.critical_section
     def finish(self, *, bint flush=False):
@@ -279,6 +382,8 @@ cdef class Framer:
             StreamError: an earlier call met wrong bytes. The same error is raised from then on.
         """
         cdef list out = []
+        cdef tw_frame f
+        cdef int got
         self._ready()
         if self._finished:
             return out
@@ -287,7 +392,13 @@ cdef class Framer:
         if flush:
             self._busy = True
             try:
-                self._flush(out)
+                while True:
+                    got = self._last(&f)
+                    if got < 0:
+                        raise MemoryError
+                    if got == 0:
+                        break
+                    out.append(self.make(&f))
             except BaseException as error:
                 self._error = error
                 raise
@@ -382,40 +493,36 @@ cdef class SSEFramer(Framer):
             self._id_serial = f.id_serial
         return self._id
 
-    cdef Frame _make(self, const tw_frame *f):
-        cdef bint stray = f.kind == TW_FRAME_STRAY
-        cdef str event
-        if stray:
-            event = ""
-        elif f.event_len == 0:
-            event = "message"
+    cdef Frame make(self, const tw_frame *f):
+        cdef Frame made
+        cdef _Memory memory
+        if f.data_len >= PINNED and self._chunk is not None:
+            memory = _Memory.__new__(_Memory)
+            memory.p = tw_sse_steal(&self.m, f)
+            made = self.blank(f, memory if memory.p != NULL else None)
         else:
-            event = self._name(f.event, f.event_len)
-        return new_frame(_take(f.data, f.data_len), event, self._last_id(f), f.offset, f.data_offset, f.terminated, stray)
+            made = self.blank(f)
+        made.id = self._last_id(f)
+        if f.kind == TW_FRAME_STRAY:
+            made.stray = True
+            made.event = ""
+        elif f.event_len == 0:
+            made.event = "message"
+        else:
+            made.event = self._name(f.event, f.event_len)
+        return made
 
-    cdef int _read(self, const uint8_t *chunk, size_t n, list out) except -1:
-        cdef tw_frame f
-        cdef int got
-        tw_sse_feed(&self.m, chunk, n)
-        while True:
-            got = tw_sse_next(&self.m, &f)
-            if got <= 0:
-                break
-            out.append(self._make(&f))
-        if got < 0:
-            self._error = MemoryError() if self.m.error == TW_E_MEMORY else self._too_large(self.m.error_offset)
-        return 0
+    cdef void _begin(self, const uint8_t *p, size_t n) noexcept:
+        tw_sse_feed(&self.m, p, n)
 
-    cdef int _flush(self, list out) except -1:
-        cdef tw_frame f
-        cdef int got
-        while True:
-            got = tw_sse_flush(&self.m, &f)
-            if got < 0:
-                raise MemoryError
-            if got == 0:
-                return 0
-            out.append(self._make(&f))
+    cdef int _next(self, tw_frame *f) noexcept:
+        return tw_sse_next(&self.m, f)
+
+    cdef int _last(self, tw_frame *f) noexcept:
+        return tw_sse_flush(&self.m, f)
+
+    cdef object _what(self):
+        return MemoryError() if self.m.error == TW_E_MEMORY else self._too_large(self.m.error_offset)
 
     cdef void _abandon(self) noexcept:
         tw_sse_abandon(&self.m)
@@ -496,27 +603,17 @@ cdef class NDJSONFramer(Framer):
     def __dealloc__(self):
         tw_lines_free(&self.m)
 
-    cdef int _read(self, const uint8_t *chunk, size_t n, list out) except -1:
-        cdef tw_frame f
-        cdef int got
-        tw_lines_feed(&self.m, chunk, n)
-        while True:
-            got = tw_lines_next(&self.m, &f)
-            if got <= 0:
-                break
-            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, f.data_offset, True, False))
-        if got < 0:
-            self._error = MemoryError() if self.m.error == TW_E_MEMORY else self._too_large(self.m.error_offset)
-        return 0
+    cdef void _begin(self, const uint8_t *p, size_t n) noexcept:
+        tw_lines_feed(&self.m, p, n)
 
-    cdef int _flush(self, list out) except -1:
-        cdef tw_frame f
-        cdef int got = tw_lines_flush(&self.m, &f)
-        if got < 0:
-            raise MemoryError
-        if got:
-            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, f.data_offset, False, False))
-        return 0
+    cdef int _next(self, tw_frame *f) noexcept:
+        return tw_lines_next(&self.m, f)
+
+    cdef int _last(self, tw_frame *f) noexcept:
+        return tw_lines_flush(&self.m, f)
+
+    cdef object _what(self):
+        return MemoryError() if self.m.error == TW_E_MEMORY else self._too_large(self.m.error_offset)
 
     cdef void _abandon(self) noexcept:
         tw_lines_abandon(&self.m)
@@ -590,24 +687,14 @@ cdef class JSONArrayFramer(Framer):
             wanted = "',' or ']'"
         return MalformedJSON(f"{found} where {wanted} should be", code="json.unexpected_byte", offset=m.error_offset)
 
-    cdef int _read(self, const uint8_t *chunk, size_t n, list out) except -1:
-        cdef tw_frame f
-        cdef int got
-        tw_array_feed(&self.m, chunk, n)
-        while True:
-            got = tw_array_next(&self.m, &f)
-            if got <= 0:
-                break
-            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, f.data_offset, True, False))
-        if got < 0:
-            self._error = self._what()
-        return 0
+    cdef void _begin(self, const uint8_t *p, size_t n) noexcept:
+        tw_array_feed(&self.m, p, n)
 
-    cdef int _flush(self, list out) except -1:
-        cdef tw_frame f
-        if tw_array_flush(&self.m, &f) > 0:
-            out.append(new_frame(_take(f.data, f.data_len), "message", "", f.offset, f.data_offset, False, False))
-        return 0
+    cdef int _next(self, tw_frame *f) noexcept:
+        return tw_array_next(&self.m, f)
+
+    cdef int _last(self, tw_frame *f) noexcept:
+        return tw_array_flush(&self.m, f)
 
     cdef void _abandon(self) noexcept:
         tw_array_abandon(&self.m)
@@ -689,7 +776,7 @@ cdef class MessageFramer(Framer):
             self._error = self._too_large(self.base)
             return []
         self.base += <uint64_t>PyBytes_GET_SIZE(raw)
-        return [new_frame(raw, "message", "", offset, offset, True, False)]
+        return [Frame(raw, offset=offset)]
 
     @property
     def offset(self):

@@ -12,12 +12,15 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_GET_SIZE
 from cpython.list cimport PyList_GET_ITEM, PyList_GET_SIZE
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 from ._calls cimport ArgumentBuffer
-from ._framing cimport Frame
+from ._framing cimport TW_FRAME_STRAY, Frame, Framer, tw_frame
 from ._projection cimport TW_TEMPLATE_HOLES, Projection, Template, tw_fit, tw_span
 
+
+cdef extern from "Python.h":
+    const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
 
 cdef extern from "_pystr.h":
     object tw_str_from_utf8(const uint8_t *, size_t, uint8_t, size_t)
@@ -91,6 +94,8 @@ cdef class _Lane:
     cdef Template template
     cdef tw_span *same         # what has to stand in the holes of that kind; the bytes follow in the same block
     cdef str event
+    cdef const char *event_name
+    cdef Py_ssize_t event_len
     cdef tuple path
     cdef object call           # of an ArgumentsDelta; None: a TextDelta
     cdef str channel
@@ -128,7 +133,8 @@ cdef class Lanes:
 
     cdef Projection projection
     cdef list lanes
-    cdef list frames           # of the chunk at hand
+    cdef Framer framer         # has a chunk at hand
+    cdef list frames           # or these are at hand
     cdef Py_ssize_t at         # the next of them
     #: Payloads taken so far.
     cdef readonly Py_ssize_t taken
@@ -144,8 +150,8 @@ cdef class Lanes:
     def learn(self, Frame frame not None, tuple path not None, ArgumentBuffer buffer not None, call, channel, choice, also,
               bint no_value):
         """The adapter has handled ``frame``; its only effect was to add the string at ``path`` to ``buffer``."""
-        cdef const uint8_t *p = <const uint8_t *>PyBytes_AS_STRING(frame.raw)
-        cdef size_t n = PyBytes_GET_SIZE(frame.raw)
+        cdef const uint8_t *p = frame.p
+        cdef size_t n = frame.n
         cdef tw_span found[TW_TEMPLATE_HOLES]
         cdef tw_fit fit
         cdef _Lane lane
@@ -166,11 +172,24 @@ cdef class Lanes:
                 self.lanes.pop()
             self.lanes.insert(0, lane)
         lane.template, lane.buffer, lane.also, lane.no_value, lane.event = template, buffer, also, no_value, frame.event
+        lane.event_name = PyUnicode_AsUTF8AndSize(lane.event, &lane.event_len)
         lane.keep(found, template.t.same)
 
+    def open(self, Framer framer not None, chunk):
+        """Begin a chunk of a framer's; ``next`` gives out its frames. Raises what ``Framer.feed`` does."""
+        framer.open(chunk)
+        self.framer = framer
+
     def start(self, list frames not None):
-        """The frames of one chunk; ``next`` gives them out."""
+        """The same for frames that are there."""
         self.frames, self.at = frames, 0
+
+    def close(self):
+        """The chunk is done with, read to its end or not."""
+        cdef Framer framer = self.framer
+        self.framer = self.frames = None
+        if framer is not None:
+            framer.close()
 
     def next(self, Tally tally not None, list events not None, Py_ssize_t room):
         """Carry out frames as long as they fit a lane.
@@ -183,30 +202,43 @@ cdef class Lanes:
         Returns:
             The first frame that fits none, or None: the chunk is used up.
         """
+        cdef Framer framer = self.framer
         cdef Frame frame
-        while self.frames is not None:
-            if self.at >= PyList_GET_SIZE(self.frames):
-                self.frames = None
-                break
+        cdef tw_frame f
+        cdef Py_ssize_t event_len
+        if framer is not None:
+            while framer.next(&f):
+                if self.lanes is None or f.kind == TW_FRAME_STRAY or not self.take(&f, tally, events, room):
+                    return framer.make(&f)
+            return None
+        while self.frames is not None and self.at < PyList_GET_SIZE(self.frames):
             frame = <Frame>PyList_GET_ITEM(self.frames, self.at)
             self.at += 1
-            if self.lanes is None or frame.stray or not self.take(frame, tally, events, room):
+            if self.lanes is None or frame.stray:
+                return frame
+            f.data, f.data_len, f.offset = frame.p, <size_t>frame.n, frame.offset
+            f.event = <const uint8_t *>PyUnicode_AsUTF8AndSize(frame.event, &event_len)
+            f.event_len = <size_t>event_len
+            if not self.take(&f, tally, events, room):
                 return frame
         return None
 
-    cdef bint take(self, Frame frame, Tally tally, list events, Py_ssize_t room) except -1:
-        cdef const uint8_t *p = <const uint8_t *>PyBytes_AS_STRING(frame.raw)
-        cdef size_t n = PyBytes_GET_SIZE(frame.raw)
+    cdef bint take(self, const tw_frame *f, Tally tally, list events, Py_ssize_t room) except -1:
         cdef list lanes = self.lanes
+        cdef const uint8_t *event = f.event
+        cdef size_t event_len = f.event_len
         cdef Py_ssize_t k, size
         cdef _Lane lane
         cdef tw_fit fit
         cdef str text, shown
         cdef TextDelta td
         cdef ArgumentsDelta ad
+        if event_len == 0:
+            event, event_len = <const uint8_t *>b"message", 7
         for k in range(PyList_GET_SIZE(lanes)):
             lane = <_Lane>PyList_GET_ITEM(lanes, k)
-            if (frame.event is lane.event or frame.event == lane.event) and lane.template.fit(lane.same, NULL, p, n, &fit):
+            if <size_t>lane.event_len == event_len and memcmp(lane.event_name, event, event_len) == 0 and lane.template.fit(
+                    lane.same, NULL, f.data, f.data_len, &fit):
                 break
         else:
             return False
@@ -227,7 +259,7 @@ cdef class Lanes:
         if k:
             lanes[k] = lanes[0]
             lanes[0] = lane
-        tally.offset = frame.offset
+        tally.offset = f.offset
         tally.payloads += 1
         self.taken += 1
         size = len(text)

@@ -8,6 +8,7 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
+from ._framing cimport Frame
 from ._json cimport (
     ST_JSON_DONE, ST_JSON_ERROR, ST_JSON_IN_NUMBER, TW_E_MEMORY, TW_NUM_INT, TW_OK, TW_SURROGATES_KEEP, first_content, json_error, trailing,
     truncated, tw_b_number, tw_build, tw_build_clear, tw_build_init, tw_json, tw_json_init, tw_json_stack_bytes, tw_keys, tw_num_may_end,
@@ -118,7 +119,7 @@ cdef class Projection:
         """Parse one whole document.
 
         Args:
-            data: bytes or str.
+            data: bytes or str, or a ``Frame``, of which it reads the payload.
 
         Returns:
             The value, reduced to the wanted members. Lone surrogates from escapes are kept: text may be cut between them.
@@ -128,22 +129,26 @@ cdef class Projection:
         """
         cdef tw_json j
         cdef tw_build b
-        cdef const uint8_t *p
-        cdef const uint8_t *end
+        cdef const uint8_t *p = NULL
+        cdef const uint8_t *end = NULL
         cdef const uint8_t *stop
         cdef Py_ssize_t i
         cdef int status
-        cdef bytes raw
-        if isinstance(data, str):
+        cdef bytes raw = None
+        if type(data) is Frame:
+            p = (<Frame>data).p
+            end = p + (<Frame>data).n
+        elif isinstance(data, str):
             raw = (<str>data).encode("utf-8", "surrogatepass")
         elif PyBytes_CheckExact(data):
             raw = data
         else:
             raw = bytes(data)
+        if raw is not None:
+            p = <const uint8_t *>PyBytes_AS_STRING(raw)
+            end = p + PyBytes_GET_SIZE(raw)
         if self.busy:
             raise UsageError("the projection is busy: it was called again from inside its own apply()")
-        p = <const uint8_t *>PyBytes_AS_STRING(raw)
-        end = p + PyBytes_GET_SIZE(raw)
         tw_json_init(&j, self.stack, self.max_depth)
         j.surrogates = TW_SURROGATES_KEEP
         j.raw_surrogates = isinstance(data, str)

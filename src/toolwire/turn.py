@@ -42,6 +42,7 @@ FRAMINGS = {
     "message": MessageFramer,
 }
 
+_WHOLE = ("aws-eventstream", "message")  # framings whose frames are taken a feed at a time
 _DONE = b"[DONE]"
 _HELD_FRAMES = 64  # frames that provider="auto" looks at before it gives up
 _HELD_SPACE = 4096  # white space before the first byte that says what the framing is
@@ -215,25 +216,29 @@ class Turn:
             if framer is None:
                 return []
             chunk, self._space = self._space, b""
+        record, lanes = self._record, self._lanes
+        events: list[Event] = []
+        wrong: StreamError | None = None
         try:
-            frames = framer.feed(chunk)
+            if self._framing in _WHOLE:
+                frames = framer.feed(chunk)
+                if self._framing == "aws-eventstream":
+                    frames, wrong = _unwrapped(frames)
+                lanes.start(frames)
+            else:
+                lanes.open(framer, chunk)
         except StreamError as error:
             _name_limits(error)
             self._error = error
             raise
-        events: list[Event] = []
-        wrong: StreamError | None = None
-        if self._framing == "aws-eventstream":
-            frames, wrong = _unwrapped(frames)
-        record, lanes = self._record, self._lanes
         record.events = events
-        lanes.start(frames)
         try:
             while (frame := lanes.next(record, events, record.limits.max_text_chars)) is not None:
                 self._meet(frame, lanes)
         except StreamError as error:
             wrong = error
         finally:
+            lanes.close()
             del record.events  # they are the caller's now
         if wrong is not None:
             self._error = wrong
@@ -289,7 +294,7 @@ class Turn:
             self._hold(frame)
             return
         try:
-            payload = self._projection.apply(frame.raw)
+            payload = self._projection.apply(frame)
         except (MalformedJSON, TruncatedJSON) as error:
             self._odd_payload(frame, error)
             return
@@ -422,7 +427,7 @@ class Turn:
             self._frame(frame)
             self._record.payloads = 0  # what stands alone may be followed by more of its kind
             return
-        payload = _projection("detect", DETECT_PROJECTION, self._limits).apply(frame.raw)
+        payload = _projection("detect", DETECT_PROJECTION, self._limits).apply(frame)
         if type(payload) is dict and not report_error(self._record, payload, "", self._adapter.GOOD_MEMBERS | {"type", "event_type"}):
             self._record.mark("ignored_lines")
 
@@ -440,7 +445,7 @@ class Turn:
         self._held.append(frame)
         self._held_bytes += len(frame.raw)
         try:
-            payload = _projection("detect", DETECT_PROJECTION, self._limits).apply(frame.raw)
+            payload = _projection("detect", DETECT_PROJECTION, self._limits).apply(frame)
         except StreamError:
             payload = None
             for line in frame.raw.split(b"\n"):  # frames without blank lines between them

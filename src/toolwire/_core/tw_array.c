@@ -252,5 +252,6 @@ int tw_array_flush(tw_array *m, tw_frame *out)
     if (!tw_array_in_frame(m) || m->element.len == 0) return 0;
     put(m, out, &nothing, &nothing);
     out->terminated = 0;
+    m->element.len = 0;
     return 1;
 }

@@ -54,14 +54,14 @@ static inline void tw_buf_free(tw_buf *b)
     memset(b, 0, sizeof *b);
 }
 
-/* Doubling, so that a line in one-byte chunks costs amortised constant work a byte. 0 or -1. */
+/* The first piece gets what it needs, later ones half as much again: amortised constant work a byte, and little memory for the part of a
+ * line that most chunks end with. 0 or -1. */
 static inline int tw_buf_append(tw_buf *b, const uint8_t *src, size_t n)
 {
     if (n > b->cap - b->len) {
-        size_t want = b->len + n, cap = b->cap < 256 ? 256 : b->cap;
+        size_t want = b->len + n, cap = b->cap ? want + want / 2 : want;
         uint8_t *grown;
         if (want < n || want > SIZE_MAX / 2) return -1;
-        while (cap < want) cap *= 2;
         grown = (uint8_t *)TW_REALLOC(b->p, cap);
         if (!grown) return -1;
         b->p = grown;

@@ -132,10 +132,15 @@ TW_INLINE const uint8_t *tw_scan_eol(const uint8_t *p, const uint8_t *end)
 {
 #if TW_SSE2
     const __m128i cr = _mm_set1_epi8('\r'), lf = _mm_set1_epi8('\n');
-    /* Four at a time, and one test for all four: a long line costs little more than its loads. */
+    /* Four at a time, and one test for all four: is there anything up to CR? Text has hardly any other such bytes. */
     while (end - p >= 64) {
         const __m128i *q = (const __m128i *)(const void *)p;
         __m128i a = _mm_loadu_si128(q), b = _mm_loadu_si128(q + 1), c = _mm_loadu_si128(q + 2), d = _mm_loadu_si128(q + 3);
+        __m128i least = _mm_min_epu8(_mm_min_epu8(a, b), _mm_min_epu8(c, d));
+        if (TW_LIKELY(!_mm_movemask_epi8(_mm_cmpeq_epi8(_mm_min_epu8(least, cr), least)))) {
+            p += 64;
+            continue;
+        }
         a = _mm_or_si128(_mm_cmpeq_epi8(a, cr), _mm_cmpeq_epi8(a, lf));
         b = _mm_or_si128(_mm_cmpeq_epi8(b, cr), _mm_cmpeq_epi8(b, lf));
         c = _mm_or_si128(_mm_cmpeq_epi8(c, cr), _mm_cmpeq_epi8(c, lf));
@@ -163,6 +168,25 @@ TW_INLINE const uint8_t *tw_scan_eol(const uint8_t *p, const uint8_t *end)
     }
 #endif
     while (p < end && *p != '\r' && *p != '\n') p++;
+    return p;
+}
+
+/* The first byte that is not ASCII. */
+TW_INLINE const uint8_t *tw_scan_ascii(const uint8_t *p, const uint8_t *end)
+{
+#if TW_SSE2
+    while (end - p >= 64) {
+        const __m128i *q = (const __m128i *)(const void *)p;
+        __m128i a = _mm_or_si128(_mm_loadu_si128(q), _mm_loadu_si128(q + 1)), b = _mm_or_si128(_mm_loadu_si128(q + 2), _mm_loadu_si128(q + 3));
+        if (_mm_movemask_epi8(_mm_or_si128(a, b))) break;
+        p += 64;
+    }
+#endif
+    for (uint64_t eight; end - p >= 8; p += 8) {
+        memcpy(&eight, p, 8);
+        if (eight & 0x8080808080808080u) break;
+    }
+    while (p < end && *p < 0x80) p++;
     return p;
 }
 

@@ -70,6 +70,9 @@ void tw_sse_free(tw_sse *m);
 void tw_sse_feed(tw_sse *m, const uint8_t *chunk, size_t len);
 int tw_sse_next(tw_sse *m, tw_frame *out);
 
+/* The memory in which the data of the frame just handed out lies, which is then the caller's, to free(); NULL if it lies in the chunk. */
+uint8_t *tw_sse_steal(tw_sse *m, const tw_frame *f);
+
 /* Forgets the chunk without having read it to its end. The machine may then only be freed, or asked for members. */
 void tw_sse_abandon(tw_sse *m);
 
