@@ -10,7 +10,7 @@ cdef extern from "_pybuild.h" nogil:
     const uint32_t TW_NOT_LENT
 
     ctypedef struct tw_keys:
-        PyObject *slot[512]
+        pass
     ctypedef struct tw_json:
         uint64_t offset, consumed, error_offset, token_offset, escape_offset, high_offset
         uint8_t *stack

@@ -18,13 +18,14 @@
 #pragma GCC diagnostic ignored "-Wunused-function" /* two modules include this file, each uses a part of it */
 #endif
 
-#define TW_KEYS 512         /* remembered keys */
+#define TW_KEYS 256         /* remembered keys */
 #define TW_KEY_BYTES 32     /* longest key that is remembered */
 #define TW_MARKS 1000       /* marks kept by one parser */
 #define TW_COPY_WIDTH 64    /* a snapshot copies open containers up to this many entries, and lends wider ones */
 
 /* Keys seen before, so that equal keys are one object with its hash known. Direct-mapped: a clash replaces. */
-typedef struct tw_keys { PyObject *slot[TW_KEYS]; } tw_keys;
+typedef struct tw_known_key { PyObject *key; uint64_t head, tail; size_t n; } tw_known_key;
+typedef struct tw_keys { tw_known_key slot[TW_KEYS]; } tw_keys;
 
 typedef struct tw_node tw_node; /* _core/tw_template.h */
 
@@ -230,6 +231,17 @@ static inline int tw_list_append(PyObject *list, PyObject *v)
         Py_SET_SIZE((PyVarObject *)list, n + 1);
         return 0;
     }
+    if (n == 0) { /* what the first append would do, in fewer steps */
+        PyObject **items = (PyObject **)PyMem_Malloc(4 * sizeof *items);
+        if (TW_LIKELY(items != NULL && ((PyListObject *)list)->ob_item == NULL)) {
+            items[0] = v;
+            ((PyListObject *)list)->ob_item = items;
+            ((PyListObject *)list)->allocated = 4;
+            Py_SET_SIZE((PyVarObject *)list, 1);
+            return 0;
+        }
+        PyMem_Free(items);
+    }
 #endif
     r = PyList_Append(list, v);
     Py_DECREF(v);
@@ -315,25 +327,46 @@ static inline int tw_pop(tw_build *b)
 
 /* -- strings and keys ------------------------------------------------------------------------------------------------- */
 
-static inline PyObject *tw_key(tw_build *b, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+/* A key that is met for the first time, or anew. */
+static TW_NOINLINE PyObject *tw_key_learn(tw_known_key *known, const uint8_t *p, size_t n, uint64_t head, uint64_t tail)
 {
-    PyObject **slot, *key;
-    uint32_t h;
-    size_t i;
-    if (n == 0 || lead != 0 || n > TW_KEY_BYTES || b->keys == NULL) return tw_str_from_utf8(p, n, lead, cont);
-    h = 2166136261u ^ (uint32_t)n; /* FNV-1a; a bad spread costs a miss, no more */
-    for (i = 0; i < n; i++) h = (h ^ p[i]) * 16777619u;
-    slot = &b->keys->slot[(h ^ h >> 15) % TW_KEYS];
-    key = *slot;
-    if (TW_LIKELY(key != NULL) && PyUnicode_GET_LENGTH(key) == (Py_ssize_t)n && memcmp(PyUnicode_DATA(key), p, n) == 0)
-        return Py_NewRef(key);
-    key = tw_str_from_utf8(p, n, 0, 0);
+    PyObject *key = tw_str_from_utf8(p, n, 0, 0);
     if (key == NULL || PyObject_Hash(key) == -1) {
         Py_XDECREF(key);
         return NULL;
     }
-    Py_XSETREF(*slot, Py_NewRef(key));
+    known->head = head;
+    known->tail = tail;
+    known->n = n;
+    Py_XSETREF(known->key, Py_NewRef(key));
     return key;
+}
+
+static inline PyObject *tw_key(tw_build *b, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+    tw_known_key *known;
+    uint64_t head, tail, h;
+    if (TW_UNLIKELY(n == 0 || lead != 0 || n > TW_KEY_BYTES || b->keys == NULL)) return tw_str_from_utf8(p, n, lead, cont);
+    /* Up to 16 bytes are known by their first and last eight. */
+    if (n >= 8) {
+        memcpy(&head, p, 8);
+        memcpy(&tail, p + n - 8, 8);
+    } else if (n >= 4) {
+        uint32_t first, last;
+        memcpy(&first, p, 4);
+        memcpy(&last, p + n - 4, 4);
+        head = first;
+        tail = last;
+    } else {
+        head = (uint64_t)p[0] | (uint64_t)p[n >> 1] << 8 | (uint64_t)p[n - 1] << 16;
+        tail = 0;
+    }
+    h = (head ^ (tail << 29 | tail >> 35) ^ n) * UINT64_C(0x9E3779B97F4A7C15); /* a bad spread costs a miss, no more */
+    known = &b->keys->slot[(h >> 40) % TW_KEYS];
+    if (TW_LIKELY(known->key != NULL && known->head == head && known->tail == tail && known->n == n) &&
+        (n <= 16 || memcmp(PyUnicode_DATA(known->key), p, n) == 0))
+        return Py_NewRef(known->key);
+    return tw_key_learn(known, p, n, head, tail);
 }
 
 static int tw_set_key(tw_build *b, const tw_json *j, PyObject *key)

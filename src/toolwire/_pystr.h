@@ -32,28 +32,40 @@ static inline Py_UCS4 tw_str_maxchar(uint8_t lead)
     return lead < 0xF0 ? 0xFFFF : 0x10FFFF;
 }
 
-#if TW_SSE2 && defined(__GNUC__) && defined(__x86_64__)
-#define TW_SSSE3 1
-#include <tmmintrin.h>
-/* A run of three-byte characters, five at a time; for machines that shuffle bytes. There are 16 bytes to read and to write. */
-__attribute__((target("ssse3"))) static TW_NOINLINE const uint8_t *
-tw_str_write_three(const uint8_t *p, const uint8_t *end, Py_UCS2 **to, const Py_UCS2 *to_end)
+#if TW_SSSE3
+/* Checked UTF-8 of characters of up to three bytes: as far as there are 16 bytes to read and 16 characters to write. */
+__attribute__((target("ssse3"))) static inline const uint8_t *
+tw_str_write_wide(const uint8_t *p, const uint8_t *end, Py_UCS2 **to, const Py_UCS2 *to_end)
 {
     const __m128i lead = _mm_setr_epi8(0, -1, 3, -1, 6, -1, 9, -1, 12, -1, -1, -1, -1, -1, -1, -1);
     const __m128i rest = _mm_setr_epi8(2, 1, 5, 4, 8, 7, 11, 10, 14, 13, -1, -1, -1, -1, -1, -1);
     Py_UCS2 *out = *to;
-    unsigned run;
-    do {
+    while (end - p >= 16 && to_end - out >= 16) {
         __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-        __m128i r = _mm_shuffle_epi8(v, rest);
-        __m128i c = _mm_slli_epi16(_mm_shuffle_epi8(v, lead), 12); /* what the lead byte has above its low four bits falls off */
-        c = _mm_or_si128(c, _mm_and_si128(_mm_srli_epi16(r, 2), _mm_set1_epi16(0x0FC0)));
-        c = _mm_or_si128(c, _mm_and_si128(r, _mm_set1_epi16(0x003F)));
-        _mm_storeu_si128((__m128i *)(void *)out, c);
-        run = tw_shape_of_three(v);
+        unsigned run;
+        if (*p >= 0xE0) { /* five characters, of which those count that are of three bytes */
+            __m128i r = _mm_shuffle_epi8(v, rest);
+            __m128i c = _mm_slli_epi16(_mm_shuffle_epi8(v, lead), 12); /* what the lead byte has above its low four bits falls off */
+            c = _mm_or_si128(c, _mm_and_si128(_mm_srli_epi16(r, 2), _mm_set1_epi16(0x0FC0)));
+            c = _mm_or_si128(c, _mm_and_si128(r, _mm_set1_epi16(0x003F)));
+            _mm_storeu_si128((__m128i *)(void *)out, c);
+            run = tw_shape_of_three(v);
+            out += run / 3;
+        } else if (*p >= 0x80) {
+            run = tw_shape_of_two(v);
+            v = _mm_or_si128(_mm_slli_epi16(_mm_and_si128(v, _mm_set1_epi16(0x1F)), 6), _mm_and_si128(_mm_srli_epi16(v, 8), _mm_set1_epi16(0x3F)));
+            _mm_storeu_si128((__m128i *)(void *)out, v);
+            out += run / 2;
+        } else {
+            run = (unsigned)_mm_movemask_epi8(v);
+            run = run ? tw_ctz32(run) : 16;
+            _mm_storeu_si128((__m128i *)(void *)out, _mm_unpacklo_epi8(v, _mm_setzero_si128()));
+            _mm_storeu_si128((__m128i *)(void *)(out + 8), _mm_unpackhi_epi8(v, _mm_setzero_si128()));
+            out += run;
+        }
         p += run;
-        out += run / 3;
-    } while (run == 15 && end - p >= 16 && to_end - out >= 8);
+        if (p < end && *p < 0x80) *out++ = *p++; /* a space between two words */
+    }
     *to = out;
     return p;
 }
@@ -89,6 +101,9 @@ static void tw_str_write(void *data, int kind, Py_ssize_t at, const uint8_t *p, 
         Py_UCS2 *out = (Py_UCS2 *)data + at;
 #if TW_SSE2
         const Py_UCS2 *const out_end = out + (n - cont);
+#if TW_SSSE3
+        if (TW_LIKELY(tw_has_ssse3())) p = tw_str_write_wide(p, end, &out, out_end);
+#endif
         while (end - p >= 16 && out_end - out >= 16) {
             __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
             unsigned run;
@@ -104,13 +119,6 @@ static void tw_str_write(void *data, int kind, Py_ssize_t at, const uint8_t *p, 
                 _mm_storeu_si128((__m128i *)(void *)out, v);
                 out += run / 2;
             } else {
-#if TW_SSSE3
-                if (TW_LIKELY(__builtin_cpu_supports("ssse3"))) {
-                    p = tw_str_write_three(p, end, &out, out_end);
-                    if (p < end && *p < 0x80) *out++ = *p++;
-                    continue;
-                }
-#endif
                 /* Five characters, of which those count that are of three bytes. */
                 uint32_t x;
                 run = tw_shape_of_three(v);
@@ -141,15 +149,22 @@ static void tw_str_write(void *data, int kind, Py_ssize_t at, const uint8_t *p, 
     }
 }
 
+/* A new ASCII str. */
+static inline PyObject *tw_str_ascii(const uint8_t *p, size_t n)
+{
+    PyObject *o = PyUnicode_New((Py_ssize_t)n, 0x7F);
+    if (TW_LIKELY(o != NULL)) memcpy(PyUnicode_DATA(o), p, n);
+    return o;
+}
+
 /* A str of checked UTF-8. `lead` and `cont` as in tw_json.h. */
-static PyObject *tw_str_from_utf8(const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+static inline PyObject *tw_str_from_utf8(const uint8_t *p, size_t n, uint8_t lead, size_t cont)
 {
     PyObject *o;
     if (TW_UNLIKELY(n == 1)) return PyUnicode_FromOrdinal(p[0]); /* the interpreter's own one-character strings */
+    if (TW_LIKELY(lead == 0)) return tw_str_ascii(p, n);
     o = PyUnicode_New((Py_ssize_t)(n - cont), tw_str_maxchar(lead));
-    if (o == NULL || n == 0) return o;
-    if (lead == 0) memcpy(PyUnicode_DATA(o), p, n);
-    else tw_str_write(PyUnicode_DATA(o), PyUnicode_KIND(o), 0, p, n, cont);
+    if (o != NULL) tw_str_write(PyUnicode_DATA(o), PyUnicode_KIND(o), 0, p, n, cont);
     return o;
 }
 

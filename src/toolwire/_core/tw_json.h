@@ -212,6 +212,50 @@ static inline uint8_t tw_short_escape(uint8_t c)
     return table[c];
 }
 
+/* Copies plain text and short escapes, as the characters they stand for, from p to out + *at: up to anything else, and no further than
+ * that a block is left to read and to write. Returns where it stopped; *at is moved along. */
+TW_INLINE const uint8_t *tw_copy_text(const uint8_t *p, const uint8_t *end, uint8_t *out, size_t *at, size_t size)
+{
+    size_t i = *at;
+#if TW_SSE2
+    while (end - p > 2 * 32 && i + 3 * 32 <= size) {
+        const uint8_t *const block = p;
+        const __m128i *q = (const __m128i *)(const void *)p;
+        uint32_t bits = tw_block_ends_plain(_mm_loadu_si128(q)) | tw_block_ends_plain(_mm_loadu_si128(q + 1)) << 16;
+        /* From one byte that ends plain text to the next, by their bits alone: what is copied waits for nothing. */
+        for (;;) {
+            const uint8_t *stop = bits ? block + tw_ctz32(bits) : block + 32;
+            uint8_t c;
+            memcpy(out + i, p, 32);
+            if (stop > p) {
+                i += (size_t)(stop - p);
+                p = stop;
+            }
+            if (!bits) break;
+            c = tw_short_escape(p[1]);
+            if (*p != '\\' || !c) {
+                *at = i;
+                return p;
+            }
+            out[i++] = c;
+            p += 2;
+            bits &= ~(UINT32_C(3) << (stop - block)); /* what follows a backslash may be another, or a quote */
+        }
+    }
+#endif
+    while (end - p >= 2 && i + 2 <= size) {
+        uint8_t c = *p;
+        if (tw_ends_plain(c)) {
+            if (c != '\\' || (c = tw_short_escape(p[1])) == 0) break;
+            p++;
+        }
+        out[i++] = c;
+        p++;
+    }
+    *at = i;
+    return p;
+}
+
 /* The four hexadecimal digits at p, or a negative number where one is none. */
 static inline int32_t tw_hex4(const uint8_t *p)
 {
@@ -368,6 +412,11 @@ number: {
             j->token_offset = AT(run);
             j->number_parts = 0;
             if (TW_UNLIKELY((e = TW_SINK(number)(s, j, run, (size_t)(p - run), d.is_int, &d)) != TW_OK)) goto number_refused;
+            /* The next of an array of numbers. */
+            if (*p == ',' && end - p > 1 && ((uint8_t)(p[1] - '0') <= 9 || p[1] == '-') && !tw_json_top_is_object(j)) {
+                p++;
+                goto number;
+            }
             goto value_done;
         }
         p = run;
@@ -469,25 +518,26 @@ in_string:
         if (c == '\\') {
             /* Escapes that are whole and right are read here, the rest is left to the states. */
             uint32_t code;
-            const uint8_t *after = tw_read_escape(p, end, &code);
-            if (TW_LIKELY(after != NULL)) {
-                if (TW_UNLIKELY(!FITS(p))) { FLUSH(p); run = p; lead = 0; cont = 0; }
-                JOIN(p);
-                lead = 0;
-                cont = 0;
-                for (;;) {
-                    size_t n = tw_utf8_encode(code, piece + fill);
-                    if (n > 1) {
-                        if (piece[fill] > piece_lead) piece_lead = piece[fill];
-                        piece_cont += n - 1;
-                    }
-                    fill += n;
-                    p = after;
-                    if (p == end || *p != '\\' || fill > TW_JSON_PIECE - 16) break;
-                    after = tw_read_escape(p, end, &code);
-                    if (after == NULL) break;
+            if (TW_UNLIKELY(!FITS(p))) { FLUSH(p); run = p; lead = 0; cont = 0; }
+            JOIN(p);
+            run = p;
+            lead = 0;
+            cont = 0;
+            for (;;) {
+                const uint8_t *after;
+                size_t n;
+                p = tw_copy_text(p, end, piece, &fill, TW_JSON_PIECE - 16);
+                if (p == end || *p != '\\' || fill > TW_JSON_PIECE - 16 || (after = tw_read_escape(p, end, &code)) == NULL) break;
+                n = tw_utf8_encode(code, piece + fill);
+                if (n > 1) {
+                    if (piece[fill] > piece_lead) piece_lead = piece[fill];
+                    piece_cont += n - 1;
                 }
-                run = p = tw_copy_plain(p, end, piece, &fill, TW_JSON_PIECE - 16);
+                fill += n;
+                p = after;
+            }
+            if (TW_LIKELY(p > run)) {
+                run = p;
                 continue;
             }
             FLUSH(p);
@@ -502,6 +552,17 @@ in_string:
             continue;
         }
         /* Runs of non-ASCII text: characters that lie whole in the chunk stay part of the run. */
+#if TW_SSSE3
+        if (end - p >= 32 && tw_has_ssse3()) {
+            uint8_t most;
+            const uint8_t *q = tw_scan_utf8(p, end, &cont, &most);
+            if (TW_LIKELY(q > p)) {
+                if (most > lead) lead = most;
+                p = q;
+                continue;
+            }
+        }
+#endif
         do {
 #if TW_SSE2
             if (end - p >= 16) {

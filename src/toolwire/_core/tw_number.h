@@ -4,6 +4,7 @@
 
 #include "tw_common.h"
 #include "tw_pow5.h"
+#include "tw_scan.h"
 
 #if defined(_MSC_VER) && defined(_M_X64)
 #include <intrin.h>
@@ -23,22 +24,37 @@ typedef struct tw_decimal {
 
 static inline int tw_is_digit(uint8_t c) { return (uint8_t)(c - '0') <= 9; }
 
+#if defined(_M_X64) || (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+#define TW_EIGHT_DIGITS 1
+/* Eight digits in one word, '0' taken off each: neighbours are joined to two, four, then eight digits. */
+TW_INLINE uint64_t tw_join_digits(uint64_t x)
+{
+    x = x * ((10 << 8) + 1) >> 8;
+    x = (x & UINT64_C(0x00FF00FF00FF00FF)) * ((100 << 16) + 1) >> 16;
+    return (x & UINT64_C(0x0000FFFF0000FFFF)) * ((UINT64_C(10000) << 32) + 1) >> 32;
+}
+#endif
+
 /* Take in a run of digits: *w = *w * 10^n + the run, modulo 2^64. */
 TW_INLINE const uint8_t *tw_read_digits(const uint8_t *p, const uint8_t *end, uint64_t *w)
 {
     uint64_t v = *w;
-#if defined(_M_X64) || (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
-    /* Eight at a time, in one word: neighbours are joined to two, four, then eight digits. */
+#if TW_EIGHT_DIGITS
+    static const uint64_t power[8] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000};
     while (end - p >= 8) {
-        uint64_t x;
+        uint64_t x, other;
         memcpy(&x, p, 8);
-        if (((x & UINT64_C(0xF0F0F0F0F0F0F0F0)) | ((x + UINT64_C(0x0606060606060606)) & UINT64_C(0xF0F0F0F0F0F0F0F0)) >> 4) !=
-            UINT64_C(0x3333333333333333))
-            break;
-        x = (x & UINT64_C(0x0F0F0F0F0F0F0F0F)) * ((10 << 8) + 1) >> 8;
-        x = (x & UINT64_C(0x00FF00FF00FF00FF)) * ((100 << 16) + 1) >> 16;
-        x = (x & UINT64_C(0x0000FFFF0000FFFF)) * ((UINT64_C(10000) << 32) + 1) >> 32;
-        v = v * 100000000 + x;
+        x ^= UINT64_C(0x3030303030303030);
+        other = ((x + UINT64_C(0x7676767676767676)) | x) & UINT64_C(0x8080808080808080); /* true up to the first that is no digit */
+        if (other) {
+            /* What follows the digits is moved out, and zeros come in before the first: nothing here that the processor would have to
+             * guess. */
+            unsigned n = tw_ctz64(other) >> 3;
+            if (n) *w = v * power[n] + tw_join_digits(x << (64 - 8 * n));
+            else *w = v;
+            return p + n;
+        }
+        v = v * 100000000 + tw_join_digits(x);
         p += 8;
     }
 #endif
@@ -77,7 +93,8 @@ static inline const uint8_t *tw_number_read(const uint8_t *p, const uint8_t *end
     d->exponent = 0;
     d->is_int = 1;
     d->cut = 0;
-    p = tw_read_digits(p, end, &d->w);
+    while (p < end && p - first < 4 && tw_is_digit(*p)) d->w = d->w * 10 + (uint64_t)(*p++ - '0'); /* most have not more */
+    if (p - first == 4) p = tw_read_digits(p, end, &d->w);
     digits = p - first;
     if (TW_UNLIKELY(digits == 0 || (*first == '0' && digits > 1))) return NULL;
     if (p < end && *p == '.') {

@@ -12,6 +12,11 @@
 #if !defined(TW_NO_SIMD) && (defined(__SSE2__) || defined(_M_X64))
 #define TW_SSE2 1
 #include <emmintrin.h>
+#if defined(__GNUC__) && defined(__x86_64__)
+#define TW_SSSE3 1 /* compiled in, and asked for at run time: tw_has_ssse3() */
+#include <tmmintrin.h>
+static inline int tw_has_ssse3(void) { return __builtin_cpu_supports("ssse3"); }
+#endif
 #elif !defined(TW_NO_SIMD) && defined(__aarch64__) && defined(__ARM_NEON)
 #define TW_NEON 1
 #include <arm_neon.h>
@@ -56,31 +61,14 @@ TW_INLINE const uint8_t *tw_scan_plain(const uint8_t *p, const uint8_t *end)
     return p;
 }
 
-/* Copies plain text from p to out + *at as it scans it, in whole blocks of 16: the block that ends it is copied too, with what is
- * behind. Stops early where less than a block is left to read, or to write. Returns where it stopped; *at is moved along. */
-TW_INLINE const uint8_t *tw_copy_plain(const uint8_t *p, const uint8_t *end, uint8_t *out, size_t *at, size_t size)
-{
-    size_t i = *at;
-    while (end - p >= 16 && i + 16 <= size) {
-        unsigned n;
 #if TW_SSE2
-        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
-        __m128i m = _mm_or_si128(_mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\\'))),
-                                 _mm_cmplt_epi8(v, _mm_set1_epi8(0x20)));
-        unsigned bits = (unsigned)_mm_movemask_epi8(m);
-        _mm_storeu_si128((__m128i *)(void *)(out + i), v);
-        n = bits ? tw_ctz32(bits) : 16;
-#else
-        n = (unsigned)(tw_scan_plain(p, p + 16) - p);
-        memcpy(out + i, p, 16);
-#endif
-        p += n;
-        i += n;
-        if (n < 16) break;
-    }
-    *at = i;
-    return p;
+/* Which bytes of the block end plain text, a bit each. */
+TW_INLINE uint32_t tw_block_ends_plain(__m128i v)
+{
+    __m128i m = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
+    return (uint32_t)_mm_movemask_epi8(_mm_or_si128(m, _mm_cmplt_epi8(v, _mm_set1_epi8(0x20))));
 }
+#endif
 
 #if TW_SSE2
 /* Bytes that the block begins with and that have the form of two-byte characters. */
@@ -124,6 +112,70 @@ TW_INLINE unsigned tw_block_of_three(__m128i v)
         if (bad && tw_ctz32(bad) < n) n = tw_ctz32(bad) / 3 * 3;
     }
     return n;
+}
+#endif
+
+#if TW_SSSE3
+/* Well-formed UTF-8 in whole blocks, plain ASCII included: up to the last character before a block that holds a byte that ends plain
+ * ASCII text, or is ill-formed. *cont grows by the continuation bytes, *most is the largest byte. Returns where it stopped.
+ *
+ * Keiser and Lemire, "Validating UTF-8 In Less Than One Instruction Per Byte" (2021): three tables say what a half of a byte and of the
+ * one before it may be a part of; what all three agree on is an error, unless it is a second continuation byte where one is due. */
+__attribute__((target("ssse3"))) static inline const uint8_t *
+tw_scan_utf8(const uint8_t *p, const uint8_t *end, size_t *cont, uint8_t *most)
+{
+    enum { SHORT = 1, LONG = 2, OVER3 = 4, LARGE = 8, SURROGATE = 16, OVER2 = 32, LARGE2 = 64, OVER4 = 64, TWO = 128, CARRY = SHORT | LONG | TWO };
+#define B(x) (char)(x)
+    const __m128i high1 = _mm_setr_epi8(LONG, LONG, LONG, LONG, LONG, LONG, LONG, LONG, B(TWO), B(TWO), B(TWO), B(TWO), SHORT | OVER2, SHORT,
+                                        SHORT | OVER3 | SURROGATE, B(SHORT | LARGE | LARGE2 | OVER4));
+    const __m128i low1 = _mm_setr_epi8(B(CARRY | OVER3 | OVER2 | OVER4), B(CARRY | OVER2), B(CARRY), B(CARRY), B(CARRY | LARGE), B(CARRY | LARGE | LARGE2),
+                                       B(CARRY | LARGE | LARGE2), B(CARRY | LARGE | LARGE2), B(CARRY | LARGE | LARGE2), B(CARRY | LARGE | LARGE2),
+                                       B(CARRY | LARGE | LARGE2), B(CARRY | LARGE | LARGE2), B(CARRY | LARGE | LARGE2),
+                                       B(CARRY | LARGE | LARGE2 | SURROGATE), B(CARRY | LARGE | LARGE2), B(CARRY | LARGE | LARGE2));
+    const __m128i high2 = _mm_setr_epi8(SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, SHORT, B(LONG | OVER2 | TWO | OVER3 | LARGE2 | OVER4),
+                                        B(LONG | OVER2 | TWO | OVER3 | LARGE), B(LONG | OVER2 | TWO | SURROGATE | LARGE),
+                                        B(LONG | OVER2 | TWO | SURROGATE | LARGE), SHORT, SHORT, SHORT, SHORT);
+#undef B
+    const __m128i nibble = _mm_set1_epi8(0x0F), zero = _mm_setzero_si128();
+    const uint8_t *const start = p;
+    __m128i before = zero, count = zero, largest = zero;
+    int k;
+    while (end - p >= 16) {
+        __m128i v = _mm_loadu_si128((const __m128i *)(const void *)p);
+        __m128i one = _mm_alignr_epi8(v, before, 15), due, wrong, ends;
+        wrong = _mm_and_si128(_mm_shuffle_epi8(high1, _mm_and_si128(_mm_srli_epi16(one, 4), nibble)), _mm_shuffle_epi8(low1, _mm_and_si128(one, nibble)));
+        wrong = _mm_and_si128(wrong, _mm_shuffle_epi8(high2, _mm_and_si128(_mm_srli_epi16(v, 4), nibble)));
+        due = _mm_or_si128(_mm_subs_epu8(_mm_alignr_epi8(v, before, 14), _mm_set1_epi8(0xE0 - 0x80)),
+                           _mm_subs_epu8(_mm_alignr_epi8(v, before, 13), _mm_set1_epi8(0xF0 - 0x80)));
+        wrong = _mm_xor_si128(wrong, _mm_and_si128(due, _mm_set1_epi8((char)0x80)));
+        ends = _mm_or_si128(_mm_cmpeq_epi8(v, _mm_set1_epi8('"')), _mm_cmpeq_epi8(v, _mm_set1_epi8('\\')));
+        ends = _mm_or_si128(ends, _mm_cmpeq_epi8(_mm_min_epu8(v, _mm_set1_epi8(0x1F)), v));
+        if (_mm_movemask_epi8(_mm_andnot_si128(ends, _mm_cmpeq_epi8(wrong, zero))) != 0xFFFF) break;
+        count = _mm_add_epi64(count, _mm_sad_epu8(_mm_sub_epi8(zero, _mm_cmplt_epi8(v, _mm_set1_epi8((char)0xC0))), zero));
+        largest = _mm_max_epu8(largest, before);
+        before = v;
+        p += 16;
+    }
+    /* The last character may go on behind the last block: then it is left, and is not to count. */
+    for (k = 1; k <= 3 && p - start >= k && p[-k] >= 0x80; k++) {
+        uint8_t c = p[-k], keep[16] = {0};
+        if (c < 0xC0) continue;
+        if ((c >= 0xF0 ? 4 : c >= 0xE0 ? 3 : 2) > k) {
+            *cont -= (size_t)k - 1;
+            p -= k;
+            memset(keep, 0xFF, (size_t)(16 - k));
+            before = _mm_and_si128(before, _mm_loadu_si128((const __m128i *)(const void *)keep));
+        }
+        break;
+    }
+    *cont += (size_t)_mm_cvtsi128_si64(count) + (size_t)_mm_cvtsi128_si64(_mm_srli_si128(count, 8));
+    largest = _mm_max_epu8(largest, before);
+    largest = _mm_max_epu8(largest, _mm_srli_si128(largest, 8));
+    largest = _mm_max_epu8(largest, _mm_srli_si128(largest, 4));
+    largest = _mm_max_epu8(largest, _mm_srli_si128(largest, 2));
+    largest = _mm_max_epu8(largest, _mm_srli_si128(largest, 1));
+    *most = (uint8_t)_mm_cvtsi128_si32(largest);
+    return p;
 }
 #endif
 
