@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
+# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
 """A tool call as it grows: its argument text, the JSON in it, and ``ToolCall`` itself."""
 
 import re

@@ -1,4 +1,5 @@
 # cython: language_level=3
+cimport cython
 from libc.stdint cimport uint8_t, uint64_t
 
 
@@ -174,10 +175,14 @@ cdef class Framer:
     cdef bint _finished
     cdef bint _ended_in_frame    # in_frame when finish() was called
 
+    @cython.final
     cdef int open(self, chunk) except -1
+    @cython.final
     cdef int next(self, tw_frame *f) except -1
+    @cython.final
     cdef int close(self) except -1
     cdef Frame make(self, const tw_frame *f)
+    @cython.final
     cdef Frame blank(self, const tw_frame *f, object memory=*)
     cdef void _begin(self, const uint8_t *p, size_t n) noexcept
     cdef int _next(self, tw_frame *f) noexcept

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False
+# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic, boundscheck=False, wraparound=False
 """Framers: bytes as they arrive in, whole frames out. The machines are C (``_core``); this file turns what they hand out
 into objects and knows nothing of the formats.
 
@@ -342,7 +342,7 @@ cdef class Framer:
         return made
 
     @cython.critical_section
-    def feed(self, chunk):
+    def feed(self, chunk, /):
         """Read one chunk, which may end anywhere.
 
         Args:
@@ -748,7 +748,7 @@ cdef class MessageFramer(Framer):
         self.max_frame_bytes = max_frame_bytes
 
     @cython.critical_section
-    def feed(self, chunk):
+    def feed(self, chunk, /):
         """Read one whole message.
 
         Args:

@@ -63,7 +63,7 @@ cdef extern from "_pybuild.h":
     int tw_show_open(tw_build *, const tw_json *)
     int tw_b_number(tw_build *, tw_json *, const uint8_t *, size_t, int, const tw_decimal *)
     PyObject *tw_build_snapshot(tw_build *)
-    int tw_build_take_back(tw_build *) except -1
+    int tw_build_take_back(tw_build *)
     object tw_build_path(const tw_build *, const tw_json *)
     PyObject *tw_slot_get(const tw_build *)
     int tw_slot_set(tw_build *, object, PyObject *)
@@ -90,6 +90,7 @@ cdef class JSONParser:
     cdef bint finished
 
     cdef int run(self, const uint8_t *p, Py_ssize_t n) except -1
+    cdef int odd(self, const uint8_t *stop, const uint8_t *end, Py_ssize_t take, bint too_long) except -1
     cdef int run_str(self, str text) except -1
     cdef int release_held(self) except -1
     cdef int check_open(self) except -1

@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
+# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
 """The JSON half of the core: ``JSONParser`` and ``loads``.
 
 The tokenizer is ``_core/tw_json.h``, its Python sinks are in ``_pybuild.h``. This module gives them a Python face: it takes
@@ -179,35 +179,41 @@ cdef class JSONParser:
 
     cdef int run(self, const uint8_t *p, Py_ssize_t n) except -1:
         """Feed n bytes at p. Sets ``self.error`` and raises it where they are wrong."""
-        cdef const uint8_t *stop
+        cdef const uint8_t *stop = p
         cdef Py_ssize_t take = n
-        cdef int status
         if self.max_bytes - self.fed < <uint64_t>n:
             take = <Py_ssize_t>(self.max_bytes - self.fed)
         self.busy = True
+        if self.b.lent != TW_NOT_LENT and tw_build_take_back(&self.b) < 0:
+            self.j.state = ST_JSON_ERROR
+            self.j.error = TW_E_MEMORY
+            self.j.error_offset = self.fed
+        elif self.j.state != ST_JSON_DONE:
+            stop = tw_build_run(&self.j, &self.b, p, p + take)
+            if self.b.in_text and (self.j.state != ST_JSON_ERROR or self.j.error != TW_E_MEMORY) and tw_show_open(&self.b, &self.j) != TW_OK:
+                self.j.state = ST_JSON_ERROR
+                self.j.error = TW_E_MEMORY
+                self.j.error_offset = self.fed
+        if self.j.state == ST_JSON_ERROR or (self.j.state == ST_JSON_DONE and stop < p + take) or take < n:
+            return self.odd(stop, p + take, take, take < n)
+        self.busy = False
+        self.fed += <uint64_t>take
+        return 0
+
+    cdef int odd(self, const uint8_t *stop, const uint8_t *end, Py_ssize_t take, bint too_long) except -1:
+        """The rest of ``run`` where the bytes are wrong, too many, or go on behind the value."""
         try:
-            if self.b.lent != TW_NOT_LENT:
-                tw_build_take_back(&self.b)
-            stop = p
-            if self.j.state != ST_JSON_DONE:
-                stop = tw_build_run(&self.j, &self.b, p, p + take)
-                if self.j.state == ST_JSON_ERROR and self.j.error == TW_E_MEMORY:
-                    self.fed = self.j.error_offset
-                    raise_pending()
-                status = tw_show_open(&self.b, &self.j)
-                if status != TW_OK:
-                    self.j.state = ST_JSON_ERROR
-                    self.j.error = TW_E_MEMORY
-                    raise_pending()
             if self.j.state == ST_JSON_ERROR:
                 self.fed = self.j.error_offset
-                raise json_error(&self.j, stop[0] if stop < p + take else -1, tw_build_path(&self.b, &self.j))
-            if self.j.state == ST_JSON_DONE and stop < p + take:
+                if self.j.error == TW_E_MEMORY:
+                    raise_pending()
+                raise json_error(&self.j, stop[0] if stop < end else -1, tw_build_path(&self.b, &self.j))
+            if self.j.state == ST_JSON_DONE and stop < end:
                 if self.rest is None:
                     self.rest = bytearray()
-                self.rest += (<const char *>stop)[: p + take - stop]
+                self.rest += (<const char *>stop)[: end - stop]
             self.fed += <uint64_t>take
-            if take < n:
+            if too_long:
                 raise LimitExceeded(
                     f"more than {self.max_bytes} bytes; max_bytes={self.max_bytes}", code="json.too_long",
                     limit="max_bytes", value=self.max_bytes, option="max_bytes=...", offset=self.max_bytes,
@@ -261,7 +267,7 @@ cdef class JSONParser:
             raise UsageError("feed() after finish(): call reset() to parse another document")
         return 0
 
-    def feed(self, data):
+    def feed(self, data, /):
         """Take the next piece of the document, cut anywhere.
 
         Args:
@@ -377,8 +383,8 @@ cdef class JSONParser:
         if self.b.root == NULL:
             return MISSING
         if self.b.depth:
-            if self.b.lent != TW_NOT_LENT:
-                tw_build_take_back(&self.b)
+            if self.b.lent != TW_NOT_LENT and tw_build_take_back(&self.b) < 0:
+                raise_pending()
             self.b.exposed = True
         return <object>self.b.root
 
@@ -489,8 +495,8 @@ cdef class JSONParser:
         cdef uint32_t i
         if self.busy:
             raise UsageError("the parser is busy and can not be pickled now")
-        if self.b.lent != TW_NOT_LENT:
-            tw_build_take_back(&self.b)
+        if self.b.lent != TW_NOT_LENT and tw_build_take_back(&self.b) < 0:
+            raise_pending()
         options = {
             "max_depth": self.j.max_depth,
             "max_bytes": None if self.max_bytes == UINT64_MAX else self.max_bytes,

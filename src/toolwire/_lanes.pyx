@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
+# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
 """The hot path of a turn: the two delta events, the counts that they change, and *lanes*, which take runs of payloads that only add
 text.
 

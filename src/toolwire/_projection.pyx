@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
+# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
 """Whole documents of which only a part is wanted: ``Projection``, and the templates that it keeps of them."""
 
 cimport cython
