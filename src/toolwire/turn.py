@@ -616,7 +616,7 @@ class Turn:
             marks=record.marks,
             resume_point=self.resume_point,
             response_id=record.response_id,
-            runs_on_stop=adapter is not None and adapter.RUNS_ON_STOP and record.profile != "strict",
+            runs_on_stop=adapter is not None and adapter.RUNS_ON_STOP and not (record.profile == "strict" and adapter.TOOL_REASON),
             has_end_marker=record.terminal,
             extra=record.extra,
         )

@@ -337,6 +337,8 @@ class Adapter:
     PROJECTION: ClassVar[Mapping[str, Any]]
     #: Tools may run on a plain STOP (providers without a tool reason, or where a plain stop beside calls is normal).
     RUNS_ON_STOP: ClassVar[bool] = False
+    #: The provider has a word of its own for a turn with calls, so a plain stop is only likely one: the strict profile refuses.
+    TOOL_REASON: ClassVar[bool] = True
     #: A call whose block was never closed is ``args_incomplete`` at the end.
     CLOSES_CALLS: ClassVar[bool] = True
     #: Members of ordinary payloads, at least one of which each has: what tells them from a bare ``{"code", "message"}``.

@@ -115,6 +115,7 @@ class GoogleGenerateAdapter(Adapter):
         "object": True,
     }
     RUNS_ON_STOP: ClassVar[bool] = True
+    TOOL_REASON: ClassVar[bool] = False
     GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"candidates", "promptFeedback", "usageMetadata", "responseId", "modelVersion"})
     RAISES_ON_CUT: ClassVar[bool] = True
 

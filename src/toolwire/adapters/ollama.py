@@ -29,6 +29,7 @@ class OllamaAdapter(Adapter):
     PROVIDER: ClassVar[str] = "ollama"
     FRAMING: ClassVar[str] = "ndjson"
     RUNS_ON_STOP: ClassVar[bool] = True
+    TOOL_REASON: ClassVar[bool] = False
     CLOSES_CALLS: ClassVar[bool] = False
     GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"done"})
     PROJECTION: ClassVar[Mapping[str, Any]] = {

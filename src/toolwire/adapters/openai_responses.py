@@ -87,6 +87,7 @@ class ResponsesAdapter(Adapter):
     PROVIDER: ClassVar[str] = "openai-responses"
     COUNTER: ClassVar[str | None] = "sequence_number"
     RUNS_ON_STOP: ClassVar[bool] = True
+    TOOL_REASON: ClassVar[bool] = False
     CLOSES_CALLS: ClassVar[bool] = True
     GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"type"})
     PROJECTION: ClassVar[Mapping[str, Any]] = {
