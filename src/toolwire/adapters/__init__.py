@@ -8,7 +8,7 @@ from typing import Any
 from ._base import Adapter, Plain, Profile, TurnRecord, report_error
 from ._eventstream import unwrap
 from .anthropic import AnthropicAdapter
-from .bedrock import BedrockAdapter
+from .bedrock import EXCEPTIONS, BedrockAdapter
 from .cohere import EVENTS as _COHERE
 from .cohere import CohereAdapter
 from .google_generate import GoogleGenerateAdapter
@@ -52,6 +52,7 @@ DETECT_PROJECTION: Mapping[str, Any] = {
     "contentBlockStart": {},
     "contentBlockDelta": {},
     "messageStop": {},
+    **dict.fromkeys(EXCEPTIONS, {}),
     "error": True,
     "code": True,
     "message": True,
@@ -59,7 +60,7 @@ DETECT_PROJECTION: Mapping[str, Any] = {
 
 _ANTHROPIC = frozenset({"message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta", "content_block_stop", "ping"})
 #: Members of decoded events, and of the payloads of binary ones. An event's own name is not in its payload.
-_BEDROCK = frozenset({"messageStart", "contentBlockStart", "contentBlockDelta", "messageStop", "contentBlockIndex", "stopReason"})
+_BEDROCK = frozenset({"messageStart", "contentBlockStart", "contentBlockDelta", "messageStop", "contentBlockIndex", "stopReason", *EXCEPTIONS})
 _CHAT_OBJECTS = frozenset({"chat.completion.chunk", "chat.completion"})
 
 

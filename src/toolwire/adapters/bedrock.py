@@ -39,7 +39,7 @@ _EVENT: Mapping[str, Any] = {
     "usage": True,
 }
 _EVENT_NAMES = ("messageStart", "contentBlockStart", "contentBlockDelta", "contentBlockStop", "messageStop", "metadata")
-_EXCEPTIONS = (
+EXCEPTIONS = (
     "internalServerException",
     "modelStreamErrorException",
     "modelTimeoutException",
@@ -68,7 +68,7 @@ class BedrockAdapter(Adapter):
         # Both shapes: the members at the top, and one level down under the event's name.
         **_EVENT,
         **dict.fromkeys(_EVENT_NAMES, _EVENT),
-        **dict.fromkeys(_EXCEPTIONS, True),
+        **dict.fromkeys(EXCEPTIONS, True),
         "error": True,
         "code": True,
         "message": True,
@@ -97,7 +97,7 @@ class BedrockAdapter(Adapter):
             return
         found = False
         for name, members in payload.items():
-            if name in _HANDLERS or name in _EXCEPTIONS:
+            if name in _HANDLERS or name in EXCEPTIONS:
                 found = True
                 self._event(name, members if type(members) is dict else {}, frame)
         if not found:
@@ -107,7 +107,7 @@ class BedrockAdapter(Adapter):
         handler = _HANDLERS.get(name)
         if handler is not None:
             handler(self, members, frame)
-        elif name in _EXCEPTIONS:
+        elif name in EXCEPTIONS:
             message = members.get("message")
             self.record.fail({"type": name, **members}, type=name, message=message if isinstance(message, str) else name)
         elif name != "initial-response":
