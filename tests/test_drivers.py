@@ -218,7 +218,7 @@ def test_events_are_those_of_the_turn_and_then_turn_end():
     assert [(c.name, c.arguments) for c in decision.runnable] == [("hoist", {"mast": "fore"})]
 
 
-@pytest.mark.parametrize("name", ["demo", "parallel", "text_and_reasoning", "quirk_noise", "end_finish_unterminated", "error_event", "cut_mid_utf8"])
+@pytest.mark.parametrize("name", ["demo", "parallel", "text_and_reasoning", "../quirks/48_noise", "end_finish_unterminated", "error_event", "cut_mid_utf8"])
 def test_both_drivers_give_the_same_for_every_cut_of_a_fixture(name: str):
     data = (FIXTURES / "openai-chat" / f"{name}.sse").read_bytes()
     expected = [shown(e) for e in iter_events([data], "openai-chat")]

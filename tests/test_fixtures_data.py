@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import zlib
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -12,7 +13,9 @@ import pytest
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures"
 EXPECTATIONS = sorted(FIXTURES.glob("*/*.expect.json"))
-PROVIDERS = {"openai-chat", "openai-responses", "anthropic", "google-generate", "google-interactions"}
+LARGE = {"openai-chat", "openai-responses", "anthropic", "google-generate", "google-interactions"}  # those with a 100 kB body
+PROVIDERS = {*LARGE, "mistral", "cohere", "ollama", "bedrock"}
+SUFFIXES = {"sse": {".sse"}, "json-array": {".json"}, "ndjson": {".jsonl"}, "aws-eventstream": {".bin"}}
 OUTCOMES = {"TOOL_CALLS", "STOP", "LENGTH", "FILTERED", "REFUSED", "PAUSED", "CONTINUE", "ERROR", "CANCELLED", "CUT", "UNKNOWN"}
 FIELDS = {
     "body",
@@ -30,6 +33,7 @@ FIELDS = {
     "good_end_offset",
     "open",
 }
+OPTIONAL = {"row", "profiles", "tools", "usage"}
 CALL_FIELDS = {"id", "name", "kind", "text", "arguments", "runs_on"}
 DIGEST_FIELDS = {"text_sha256", "text_chars", "arguments_sha256"}
 
@@ -76,18 +80,42 @@ def test_each_provider_has_the_shared_cases() -> None:
     found = {name_of(path) for path in EXPECTATIONS}
     for provider in PROVIDERS:
         for case in ("demo", "parallel", "file_body", "no_arguments", "text_and_reasoning", "cut_mid_frame", "cut_mid_utf8", "error_first"):
-            assert f"{provider}/{case}" in found
+            assert f"{provider}/{case}" in found or (case == "file_body" and provider not in LARGE)
+
+
+def test_every_quirk_has_its_row_and_every_row_its_quirk(make: ModuleType) -> None:
+    rows = list(make.quirks.ROWS)
+    assert rows == [*map(str, range(1, 17)), "16b", *map(str, range(17, 54))]
+    found = {load(path)["row"] for path in EXPECTATIONS if path.parent.name == "quirks"}
+    assert found == set(rows)
+
+
+def test_the_page_of_quirks_says_what_the_fixtures_say() -> None:
+    """Read from the page, without the code that wrote it."""
+    lines = [line for line in (FIXTURES.parent / "docs" / "quirks.md").read_text("utf-8").splitlines() if "../fixtures/" in line]
+    bodies = set()
+    for line in lines:
+        body = line.split("../fixtures/quirks/")[1].split(")")[0]
+        bodies.add(body)
+        expectation = load(FIXTURES / "quirks" / f"{body.removesuffix('.sse')}.expect.json")
+        for cell, profile in zip(line.split("|")[-4:-1], ("default", "strict", "tolerant"), strict=True):
+            reason = expectation.get("profiles", {}).get(profile, expectation["gate"]["reason"])
+            if expectation["gate"]["action"] == "nothing_to_run":
+                assert cell.strip() == "nothing to run"
+            else:
+                assert cell.split(",")[0].strip() == ("runs" if reason == "ended" else f"`{reason}`")
+    assert bodies == {load(path)["body"] for path in EXPECTATIONS if path.parent.name == "quirks"}
 
 
 @each_expectation
 def test_expectation_has_its_body_and_its_fields(path: Path) -> None:
     expectation = load(path)
-    assert set(expectation) == FIELDS
+    assert set(expectation) - OPTIONAL == FIELDS
     assert expectation["body"].split(".")[0] == path.name.split(".")[0]
-    assert expectation["body"].endswith({"sse": ".sse", "json-array": ".json"}[expectation["framing"]])
     body = (path.parent / expectation["body"]).read_bytes()
     assert body
-    assert expectation["provider"] == path.parent.name
+    assert path.parent.name in (expectation["provider"], "quirks")
+    assert (path.parent / expectation["body"]).suffix in SUFFIXES[expectation["framing"]]
     assert expectation["provider"] in PROVIDERS
     assert expectation["description"] and "\n" not in expectation["description"]
     assert expectation["outcome"] in OUTCOMES
@@ -95,6 +123,10 @@ def test_expectation_has_its_body_and_its_fields(path: Path) -> None:
     assert expectation["reason"] is None or isinstance(expectation["reason"], str)
     assert all(isinstance(expectation[channel], str) for channel in ("text", "reasoning", "refusal"))
     assert all(isinstance(item, str) and item.split(".")[0] in FIELDS for item in expectation["open"])
+    assert ("row" in expectation) is (path.parent.name == "quirks")
+    for profile, reason in expectation.get("profiles", {}).items():
+        assert profile in ("strict", "tolerant")
+        assert reason != expectation["gate"]["reason"]
 
 
 @each_expectation
@@ -139,6 +171,14 @@ def test_good_end_is_just_past_a_whole_payload(path: Path) -> None:
     body = (path.parent / expectation["body"]).read_bytes()
     assert 0 < end <= len(body)
     held = body[:end]
+    if expectation["framing"] == "aws-eventstream":
+        at = 0
+        while at < end:  # messages end where their lengths say
+            size = int.from_bytes(held[at : at + 4], "big")
+            assert zlib.crc32(held[at : at + size - 4]) == int.from_bytes(held[at + size - 4 : at + size], "big")
+            at += size
+        assert at == end
+        return
     payload = held if expectation["framing"] == "json-array" else held.replace(b"\r", b"\n").rsplit(b"\n", 1)[-1].removeprefix(b"data:")
     json.loads(payload)
     with pytest.raises(ValueError):
