@@ -174,7 +174,7 @@ SHAPES = [
         "bytes a stream",
         bool,
         {},
-        (Target(None, 1500, 500, at_most=True),),
+        (Target(None, 1500, 500, at_most=True), Target(None, 1500, 500, ours="a JSONParser alone", at_most=True)),
         direct=resident,
     ),
 ]

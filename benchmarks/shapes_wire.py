@@ -11,7 +11,7 @@ from toolwire._projection import Projection
 from toolwire.adapters.openai_chat import OpenAIChatAdapter
 
 from . import native, workloads
-from .suite import Plan, Shape, Target
+from .suite import Plan, Run, Shape, Target
 
 # -- framing ----------------------------------------------------------------------------------------------------------
 # A run returns the number of events and the number of characters in their data.
@@ -122,7 +122,7 @@ def memchr(chunks: list[bytes]) -> Plan:
 
 
 # -- envelopes --------------------------------------------------------------------------------------------------------
-# A run returns the argument text that the events hold.
+# A run returns the argument text of each event.
 
 
 def _fields(payload: Any) -> str:
@@ -136,7 +136,29 @@ def _fields(payload: Any) -> str:
     return text
 
 
+def laned(payloads: list[bytes]) -> Plan:
+    """As a turn reads them: by template, to events and the growing argument text of the call."""
+    frames = [tw.Frame(payload) for payload in payloads]
+
+    def prepare() -> Run:
+        one = tw.Turn("openai-chat")
+        one.feed(workloads.chat_start())
+        one.feed(workloads.chat_event(" "))
+        record, lanes, meet = one._record, one._lanes, one._meet
+
+        def run() -> list[str]:
+            events: list[Any] = []
+            record.events = events
+            lanes.run_frames(frames, record, events, 1 << 30, meet)
+            return [event.text for event in events]
+
+        return run
+
+    return Plan(prepare, len(payloads))
+
+
 def projected(payloads: list[bytes]) -> Plan:
+    """Each on its own, to objects of the members that the adapter names."""
     apply = Projection(OpenAIChatAdapter.PROJECTION).apply
     return Plan(lambda: lambda: [_fields(apply(payload)) for payload in payloads], len(payloads))
 
@@ -181,7 +203,7 @@ def big_projected(chunks: list[bytes]) -> Plan:
         feed = tw.SSEFramer().feed
         for chunk in chunks:
             for frame in feed(chunk):
-                content = apply(frame.raw)["choices"][0]["delta"]["content"]
+                content = apply(frame)["choices"][0]["delta"]["content"]
         return content
 
     return Plan(lambda: run)
@@ -312,7 +334,7 @@ SHAPES = [
         "provider envelope of 340 B to the fields an adapter needs",
         "µs an event",
         lambda tiny: envelopes(False),
-        {"toolwire": projected, "orjson + dict access": orjson_fields, "msgspec Structs": msgspec_fields},
+        {"toolwire": laned, "toolwire, one on its own": projected, "orjson + dict access": orjson_fields, "msgspec Structs": msgspec_fields},
         (Target("orjson + dict access", 2.5, 8), Target("msgspec Structs", 1.5, 5)),
     ),
     Shape(
@@ -320,7 +342,7 @@ SHAPES = [
         "the same with 20 top logprobs",
         "µs an event",
         lambda tiny: envelopes(True),
-        {"toolwire": projected, "orjson + dict access": orjson_fields, "msgspec Structs": msgspec_fields},
+        {"toolwire": laned, "toolwire, one on its own": projected, "orjson + dict access": orjson_fields, "msgspec Structs": msgspec_fields},
         (Target("orjson + dict access", 2.5, 20), Target("msgspec Structs", 1.5, 5)),
     ),
     Shape(

@@ -407,6 +407,11 @@ cdef class Framer:
         return out
 
     @property
+    def error(self):
+        """What every call from now on raises, or None."""
+        return self._error
+
+    @property
     def in_frame(self):
         """Whether the input so far ends inside a frame. After ``finish`` it says whether the whole input did."""
         return self._ended_in_frame if self._finished else self._in_frame()
@@ -435,6 +440,10 @@ cdef class Framer:
 
 # ---- event streams ----
 
+# Event names seen lately by any framer of this interpreter, by a small hash.
+cdef list _names = [None] * 16
+
+
 @cython.final
 cdef class SSEFramer(Framer):
     """Event-stream framer (HTML standard sections 9.2.5 and 9.2.6).
@@ -448,13 +457,11 @@ cdef class SSEFramer(Framer):
     cdef tw_sse m
     cdef str _id            # str of the machine's last id ...
     cdef uint64_t _id_serial  # ... as of this serial
-    cdef list _names        # recent event names, by a small hash
 
     def __cinit__(self, *, max_frame_bytes=_MAX_FRAME_BYTES, bint stray=False, str last_event_id not None=""):
         cdef bytes id
         tw_sse_init(&self.m, checked_limit(self, max_frame_bytes), stray)
         self.max_frame_bytes = max_frame_bytes
-        self._names = [None] * 16
         self._id = ""
         self._id_serial = 1
         if last_event_id:
@@ -476,13 +483,13 @@ cdef class SSEFramer(Framer):
         if n > 64:
             return _decode(p, n)
         at = (n * 7 + p[0] + 3 * p[n - 1] + 5 * p[n >> 1]) & 15
-        name = self._names[at]
+        name = _names[at]
         if name is not None:
             known = PyUnicode_AsUTF8AndSize(name, &size)
             if <size_t>size == n and memcmp(known, p, n) == 0:
                 return <str>name
         name = _decode(p, n)
-        self._names[at] = name
+        _names[at] = name
         return <str>name
 
     cdef str _last_id(self, const tw_frame *f):

@@ -16,11 +16,14 @@ from libc.string cimport memcmp, memcpy
 
 from ._calls cimport ArgumentBuffer
 from ._framing cimport TW_FRAME_STRAY, Frame, Framer, tw_frame
-from ._projection cimport TW_TEMPLATE_HOLES, Projection, Template, tw_fit, tw_span
+from ._projection cimport TW_TEMPLATE_HOLES, TW_TEXT_PLAIN, TW_TEXT_SHORT_ESCAPES, Projection, Template, tw_fit, tw_span
 
 
 cdef extern from "Python.h":
     const char *PyUnicode_AsUTF8AndSize(object text, Py_ssize_t *size) except NULL
+
+cdef extern from "_core/tw_json.h":
+    uint8_t tw_short_escape(uint8_t)
 
 cdef extern from "_pystr.h":
     object tw_str_from_utf8(const uint8_t *, size_t, uint8_t, size_t)
@@ -28,6 +31,7 @@ cdef extern from "_pystr.h":
 
 cdef enum:
     LANES = 16                 # of one turn
+    PIECE = 256                # bytes of a text that is put together on the stack
 
 
 @cython.final
@@ -129,13 +133,10 @@ cdef class _Lane:
 
 @cython.final
 cdef class Lanes:
-    """The lanes of one turn, and the frames of the chunk at hand."""
+    """The lanes of one turn."""
 
     cdef Projection projection
     cdef list lanes
-    cdef Framer framer         # has a chunk at hand
-    cdef list frames           # or these are at hand
-    cdef Py_ssize_t at         # the next of them
     #: Payloads taken so far.
     cdef readonly Py_ssize_t taken
 
@@ -175,53 +176,37 @@ cdef class Lanes:
         lane.event_name = PyUnicode_AsUTF8AndSize(lane.event, &lane.event_len)
         lane.keep(found, template.t.same)
 
-    def open(self, Framer framer not None, chunk):
-        """Begin a chunk of a framer's; ``next`` gives out its frames. Raises what ``Framer.feed`` does."""
-        framer.open(chunk)
-        self.framer = framer
-
-    def start(self, list frames not None):
-        """The same for frames that are there."""
-        self.frames, self.at = frames, 0
-
-    def close(self):
-        """The chunk is done with, read to its end or not."""
-        cdef Framer framer = self.framer
-        self.framer = self.frames = None
-        if framer is not None:
-            framer.close()
-
-    def next(self, Tally tally not None, list events not None, Py_ssize_t room):
-        """Carry out frames as long as they fit a lane.
+    def run(self, Framer framer not None, chunk, Tally tally not None, list events not None, Py_ssize_t room, meet, /):
+        """Carry out the frames of one chunk that fit a lane, and call ``meet`` with each of the others.
 
         Args:
             tally: its counts are kept up.
             events: gets the deltas.
             room: characters of text that the turn may take in all.
 
-        Returns:
-            The first frame that fits none, or None: the chunk is used up.
+        Raises:
+            What ``Framer.feed`` does, and what ``meet`` does: the rest of the chunk is then lost.
         """
-        cdef Framer framer = self.framer
+        cdef tw_frame f
+        framer.open(chunk)
+        try:
+            while framer.next(&f):
+                if self.lanes is None or f.kind == TW_FRAME_STRAY or not self.take(&f, tally, events, room):
+                    meet(framer.make(&f))
+        finally:
+            framer.close()
+
+    def run_frames(self, list frames not None, Tally tally not None, list events not None, Py_ssize_t room, meet, /):
+        """The same for frames that are there."""
         cdef Frame frame
         cdef tw_frame f
         cdef Py_ssize_t event_len
-        if framer is not None:
-            while framer.next(&f):
-                if self.lanes is None or f.kind == TW_FRAME_STRAY or not self.take(&f, tally, events, room):
-                    return framer.make(&f)
-            return None
-        while self.frames is not None and self.at < PyList_GET_SIZE(self.frames):
-            frame = <Frame>PyList_GET_ITEM(self.frames, self.at)
-            self.at += 1
-            if self.lanes is None or frame.stray:
-                return frame
+        for frame in frames:
             f.data, f.data_len, f.offset = frame.p, <size_t>frame.n, frame.offset
             f.event = <const uint8_t *>PyUnicode_AsUTF8AndSize(frame.event, &event_len)
             f.event_len = <size_t>event_len
-            if not self.take(&f, tally, events, room):
-                return frame
-        return None
+            if self.lanes is None or frame.stray or not self.take(&f, tally, events, room):
+                meet(frame)
 
     cdef bint take(self, const tw_frame *f, Tally tally, list events, Py_ssize_t room) except -1:
         cdef list lanes = self.lanes
@@ -230,6 +215,7 @@ cdef class Lanes:
         cdef Py_ssize_t k, size
         cdef _Lane lane
         cdef tw_fit fit
+        cdef uint8_t piece[PIECE]
         cdef str text, shown
         cdef TextDelta td
         cdef ArgumentsDelta ad
@@ -249,8 +235,10 @@ cdef class Lanes:
             return False
         if size > room - tally.text_chars or size > lane.buffer.max_chars - len(lane.buffer):
             return False  # a limit may be hit: the adapter's way gives the error
-        if fit.plain:
+        if fit.form == TW_TEXT_PLAIN:
             text = tw_str_from_utf8(fit.text.p, size, 0, 0)
+        elif fit.form == TW_TEXT_SHORT_ESCAPES and size <= PIECE:
+            text = tw_str_from_utf8(piece, unescaped(fit.text.p, fit.text.p + size, piece), 0, 0)
         else:
             text = self.projection.decode(fit.text.p, fit.text.p + size)
         if fit.has_counter:
@@ -293,6 +281,20 @@ def _lanes(projection):
     cdef Lanes lanes = Lanes()
     lanes.projection = projection
     return lanes
+
+
+cdef size_t unescaped(const uint8_t *p, const uint8_t *end, uint8_t *out) noexcept:
+    """Characters of a text of ASCII and short escapes."""
+    cdef size_t n = 0
+    while p < end:
+        if p[0] == b"\\":
+            p += 1
+            out[n] = tw_short_escape(p[0])
+        else:
+            out[n] = p[0]
+        p += 1
+        n += 1
+    return n
 
 
 cdef bint starts_value(const uint8_t *p, const uint8_t *end) noexcept:

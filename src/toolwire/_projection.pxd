@@ -32,11 +32,13 @@ cdef extern from "_core/tw_template.h":
         size_t n
     ctypedef struct tw_fit:
         tw_span text
-        int plain
+        int form
         uint64_t counter
         int has_counter
     enum:
         TW_TEMPLATE_HOLES
+        TW_TEXT_SHORT_ESCAPES
+        TW_TEXT_PLAIN
 
 
 cdef class Template:

@@ -282,7 +282,7 @@ static inline void tw_value_done(tw_build *b)
 
 static TW_NOINLINE int tw_frames_grow(tw_build *b)
 {
-    uint32_t cap = b->frames_cap ? b->frames_cap * 2 : 4;
+    uint32_t cap = b->frames_cap ? b->frames_cap * 2 : 2;
     tw_level *mem = (tw_level *)PyMem_Realloc(b->frames, cap * sizeof *mem);
     if (mem == NULL) {
         PyErr_NoMemory();

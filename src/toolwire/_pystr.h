@@ -250,7 +250,7 @@ static int tw_str_renew(tw_str *g, Py_ssize_t n, Py_UCS4 maxchar)
 #if TW_GROW_IN_PLACE
     if (length > PY_SSIZE_T_MAX / 2 - n - TW_STR_SLACK) { PyErr_NoMemory(); return -1; }
     room = length + n;
-    room = room < 2048 ? room * 2 + 16 : room + room / 2; /* doubling, more slowly where it is much */
+    room += room / 8 + 32; /* as lists grow: many idle streams are many such rooms */
     if (g->o != NULL && maxchar == PyUnicode_MAX_CHAR_VALUE(g->o) && g->room > 0 && tw_str_writable(g->o, 1)) {
         tw_str_set_length(g->o, length);
         o = g->o;

@@ -44,15 +44,17 @@ FRAMINGS = {
 
 _WHOLE = ("aws-eventstream", "message")  # framings whose frames are taken a feed at a time
 _DONE = b"[DONE]"
+_REENTERED = "the turn was called while it was at work (by a finaliser, a callback or another thread)"
 _HELD_FRAMES = 64  # frames that provider="auto" looks at before it gives up
 _HELD_SPACE = 4096  # white space before the first byte that says what the framing is
 
-_projections: dict[str, Projection] = {}
+_LIMITS = Limits()
+_projections: dict[tuple[str, int], Projection] = {}
 
 
 def _projection(name: str, spec: Any, limits: Limits, counter: str | None = None) -> Projection:
     """Projections hold no state of a turn: one for each protocol and depth."""
-    key = f"{name}:{limits.max_depth}"
+    key = name, limits.max_depth
     found = _projections.get(key)
     if found is None:
         found = _projections[key] = Projection(spec, max_depth=limits.max_depth, counter=counter)
@@ -81,6 +83,7 @@ class Turn:
         "_adapter",
         "_documents",
         "_error",
+        "_feeding",
         "_framer",
         "_framing",
         "_held",
@@ -118,7 +121,7 @@ class Turn:
             raise UsageError(f"unknown profile {profile!r}: use default, strict or tolerant")
         if on_cut not in (None, "return", "raise"):
             raise UsageError(f"on_cut must be 'return' or 'raise', not {on_cut!r}")
-        limits = Limits() if limits is None else limits
+        limits = _LIMITS if limits is None else limits
         if not isinstance(limits, Limits):
             raise UsageError(f"limits must be a Limits, not {type(limits).__name__}")
         self._limits = limits
@@ -131,6 +134,7 @@ class Turn:
         self._lanes = Lanes()
         self._space = b""  # before the first byte that says what the framing is
         self._error: BaseException | None = None
+        self._feeding = False
         self._result: TurnResult | None = None
         self._raised: TurnTruncated | None = None
         self._held: list[Frame] | None = None  # frames before provider="auto" has found the protocol
@@ -206,6 +210,8 @@ class Turn:
             StreamError: the bytes of an earlier call were wrong (the same error each time); use ``abort`` for the result.
             UsageError: after ``finish`` or ``abort``.
         """
+        if self._feeding:
+            raise UsageError(_REENTERED)
         if self._result is not None or self._raised is not None:
             raise UsageError("feed() after the turn was finished or aborted: make a new Turn")
         if self._error is not None:
@@ -218,33 +224,33 @@ class Turn:
             chunk, self._space = self._space, b""
         record, lanes = self._record, self._lanes
         events: list[Event] = []
-        wrong: StreamError | None = None
+        record.events = events
+        self._feeding = True
         try:
             if self._framing in _WHOLE:
-                frames = framer.feed(chunk)
-                if self._framing == "aws-eventstream":
-                    frames, wrong = _unwrapped(frames)
-                lanes.start(frames)
+                self._whole_frames(framer.feed(chunk))
             else:
-                lanes.open(framer, chunk)
+                lanes.run(framer, chunk, record, events, record.limits.max_text_chars, self._meet)
         except StreamError as error:
-            _name_limits(error)
             self._error = error
-            raise
-        record.events = events
-        try:
-            while (frame := lanes.next(record, events, record.limits.max_text_chars)) is not None:
-                self._meet(frame, lanes)
-        except StreamError as error:
-            wrong = error
+            if error is framer.error:
+                _name_limits(error)
+                raise  # met by an earlier chunk
         finally:
-            lanes.close()
+            self._feeding = False
             del record.events  # they are the caller's now
-        if wrong is not None:
-            self._error = wrong
         return events
 
-    def _meet(self, frame: Frame, lanes: Lanes) -> None:
+    def _whole_frames(self, frames: list[Frame]) -> None:
+        wrong: StreamError | None = None
+        if self._framing == "aws-eventstream":
+            frames, wrong = _unwrapped(frames)
+        record = self._record
+        self._lanes.run_frames(frames, record, record.events, record.limits.max_text_chars, self._meet)
+        if wrong is not None:
+            raise wrong
+
+    def _meet(self, frame: Frame) -> None:
         """A frame that fits no lane: the adapter's. Does it do nothing but add a text, the next one like it fits."""
         record = self._record
         record.plain = None
@@ -255,7 +261,7 @@ class Turn:
             record.plain = None
             self._learn(frame, plain)
         else:
-            lanes.clear()
+            self._lanes.clear()
 
     def _learn(self, frame: Frame, plain: Plain) -> None:
         self._lanes.learn(frame, *plain)
@@ -264,6 +270,10 @@ class Turn:
         """The framer, as soon as the first byte that is no white space is there."""
         if not isinstance(chunk, (bytes, bytearray, memoryview)):
             raise UsageError(f"feed() takes bytes, not {type(chunk).__name__}")
+        if self._adapter is not None and self._adapter.FRAMING == "sse" and chunk[:5] in (b"data:", b"event") and not self._space:
+            self._space = bytes(chunk)  # nothing else begins so
+            self._framer = self._make_framer("sse")
+            return self._framer
         self._space += bytes(chunk)
         head = self._space.lstrip(b"\xef\xbb\xbf \t\r\n")
         if not head and len(self._space) < _HELD_SPACE:
@@ -489,6 +499,8 @@ class Turn:
             TurnTruncated: the provider had not ended the turn, and ``on_cut`` says "raise". ``.result`` has everything.
             StreamError: the bytes were wrong; use ``abort(error)`` for the result.
         """
+        if self._feeding:
+            raise UsageError(_REENTERED)
         if self._raised is not None:
             raise self._raised.with_traceback(None)
         if self._result is not None:
@@ -561,6 +573,8 @@ class Turn:
         """
         if not isinstance(cause, BaseException) and cause not in ("aborted", "idle_timeout"):
             raise UsageError(f"abort() takes an exception, 'aborted' or 'idle_timeout', not {cause!r}")
+        if self._feeding:
+            raise UsageError(_REENTERED)
         if self._raised is not None:
             return self._raised.result  # type: ignore[no-any-return]
         if self._result is not None:

@@ -26,6 +26,12 @@ static inline int tw_is_digit(uint8_t c) { return (uint8_t)(c - '0') <= 9; }
 
 #if defined(_M_X64) || (defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
 #define TW_EIGHT_DIGITS 1
+/* Of eight bytes with '0' taken off each, those above 9 have their high bit set: true up to the first of them. */
+TW_INLINE uint64_t tw_other_than_digits(uint64_t x)
+{
+    return ((x + UINT64_C(0x7676767676767676)) | x) & UINT64_C(0x8080808080808080);
+}
+
 /* Eight digits in one word, '0' taken off each: neighbours are joined to two, four, then eight digits. */
 TW_INLINE uint64_t tw_join_digits(uint64_t x)
 {
@@ -45,7 +51,7 @@ TW_INLINE const uint8_t *tw_read_digits(const uint8_t *p, const uint8_t *end, ui
         uint64_t x, other;
         memcpy(&x, p, 8);
         x ^= UINT64_C(0x3030303030303030);
-        other = ((x + UINT64_C(0x7676767676767676)) | x) & UINT64_C(0x8080808080808080); /* true up to the first that is no digit */
+        other = tw_other_than_digits(x);
         if (other) {
             /* What follows the digits is moved out, and zeros come in before the first: nothing here that the processor would have to
              * guess. */

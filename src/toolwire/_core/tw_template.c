@@ -126,6 +126,13 @@ static void skip_old(loom *m)
 
 static const uint8_t *container(loom *m, const uint8_t *p, const tw_node *node, int wanted, int at, uint32_t open);
 
+/* Does the array at p begin with a scalar? */
+static int flat(const uint8_t *p, const uint8_t *end)
+{
+    p = behind_space(p + 1, end);
+    return p < end && *p != '{' && *p != '[' && *p != ']';
+}
+
 /* One value. wanted: all of it (node NULL) or in part. at: steps of the path taken so far, or -1 off the path. */
 static const uint8_t *value(loom *m, const uint8_t *p, const tw_node *node, int wanted, int at, uint32_t open)
 {
@@ -152,7 +159,16 @@ static const uint8_t *value(loom *m, const uint8_t *p, const tw_node *node, int 
         return q;
     }
     if (m->a == m->a_end || *m->a == '}' || *m->a == ']') return NULL;
-    if (holds && (*m->a == '{' || *m->a == '[')) {
+    if (!wanted && *p == '[' && *m->a == '[' && flat(p, m->end)) {
+        /* An array of scalars is one hole rather than many: its length may change. */
+        const uint8_t *a = behind_value(m->a, m->a_end);
+        q = behind_value(p, m->end);
+        if (!(m->h < m->old->n && m->old->bytes + m->old->holes[m->h].at < a) && a - m->a == q - p && memcmp(m->a, p, (size_t)(q - p)) == 0) {
+            m->a = a;
+            put(m, p, q);
+            return q;
+        }
+    } else if (holds && (*m->a == '{' || *m->a == '[')) {
         const uint8_t *a = m->a;
         uint32_t h = m->h, len = m->len, n = m->n, same = m->same;
         q = container(m, p, node, wanted, at, open);
@@ -310,6 +326,13 @@ static TW_NOINLINE const uint8_t *any_slow(const uint8_t *p, const uint8_t *end,
 
 static const uint8_t *digits(const uint8_t *p, const uint8_t *end)
 {
+#if TW_EIGHT_DIGITS
+    for (uint64_t x; end - p >= 8; p += 8) {
+        memcpy(&x, p, 8);
+        x = tw_other_than_digits(x ^ UINT64_C(0x3030303030303030));
+        if (x) return p + (tw_ctz64(x) >> 3);
+    }
+#endif
     while (p < end && (uint8_t)(*p - '0') <= 9) p++;
     return p;
 }
@@ -382,10 +405,15 @@ int tw_template_fit(const tw_template *t, const tw_span *same, tw_span *found, c
         at = h->at;
         switch (h->kind) {
         case TW_HOLE_TEXT:
+            fit->form = TW_TEXT_PLAIN;
             r = tw_scan_plain(q, end);
+            while (end - r > 2 && *r == '\\' && tw_short_escape(r[1])) {
+                fit->form = TW_TEXT_SHORT_ESCAPES;
+                r = tw_scan_plain(r + 2, end);
+            }
             if (r == end) return 0;
-            fit->plain = *r == '"';
-            if (!fit->plain) {
+            if (*r != '"') {
+                fit->form = TW_TEXT_ANY;
                 r = any_slow(q - 1, end, 0);
                 if (r == NULL) return 0;
                 r--;

@@ -42,6 +42,9 @@ enum tw_hole_kind {
     TW_HOLE_ANY      /* a value that is not wanted */
 };
 
+/* What the text in a hole is made of. */
+enum tw_text_form { TW_TEXT_ANY, TW_TEXT_SHORT_ESCAPES /* and ASCII */, TW_TEXT_PLAIN /* ASCII alone */ };
+
 /* `at`: bytes of the template before it. `room`: levels of containers that a value there may have. */
 typedef struct tw_hole { uint16_t at; uint8_t kind, room; } tw_hole;
 
@@ -57,7 +60,7 @@ typedef struct tw_span { const uint8_t *p; size_t n; } tw_span;
 /* What a payload that fits has in the holes. */
 typedef struct tw_fit {
     tw_span text;    /* between the quotes */
-    int plain;       /* it is ASCII without escapes */
+    int form;        /* enum tw_text_form */
     uint64_t counter;
     int has_counter;
 } tw_fit;

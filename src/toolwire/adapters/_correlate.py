@@ -20,15 +20,15 @@ from ._base import TurnRecord, blank, compact_json, is_index
 class Slot:
     """One call, and what its fragments were known by."""
 
-    __slots__ = ("aliases", "call", "index", "pieces", "resend", "whole")
+    __slots__ = ("aliases", "call", "growing", "index", "resend", "whole")
 
     def __init__(self, call: ToolCall, index: int | None, id: str | None) -> None:
         self.call = call
         self.index = index
-        self.aliases: set[str] = {id} if id else set()
+        self.aliases: tuple[str, ...] = (id,) if id else ()
         self.resend: ArgumentBuffer | None = None  # the call is being sent once more: compared at the end
         self.whole = False  # the arguments came as one object
-        self.pieces = 0  # pieces of argument text so far that were appended as they came
+        self.growing = 0  # length of a text that may be one of growing snapshots: the first piece, and what extended it as one
 
 
 class Correlator:
@@ -42,7 +42,7 @@ class Correlator:
         self.slots: list[Slot] = []
         self._by_index: dict[int, Slot] = {}  # the latest call at each index
         self._by_id: dict[str, list[Slot]] = {}
-        self._copies: list[tuple[Slot, Slot]] = []  # (first, second): the same name at the same index, without ids
+        self._copies: list[tuple[Slot, Slot]] | None = None  # (first, second): the same name at the same index, without ids
 
     # -- the hot path -------------------------------------------------------------------------------------------------
 
@@ -53,11 +53,7 @@ class Correlator:
         slot = self._by_index.get(index)
         if slot is None or slot.resend is not None or slot.whole:
             return False
-        if text[:1] in ("{", "[") or slot.call._marked:
-            self._add_text(slot, text)
-        else:
-            slot.pieces += bool(text)
-            self.record.plain_arguments(slot.call, text, path, no_value=True)
+        self._add_text(slot, text, path)
         return True
 
     # -- the algorithm ------------------------------------------------------------------------------------------------
@@ -155,6 +151,8 @@ class Correlator:
             if first is not None:
                 self.record.mark_call(call, "index_reused")
                 if id is None and name is not None and first.call.name == name:
+                    if self._copies is None:
+                        self._copies = []
                     self._copies.append((first, slot))
             self._by_index[index] = slot
         if id is not None:
@@ -171,7 +169,7 @@ class Correlator:
             else:
                 slot.call.id = id
             if len(slot.aliases) < 64:  # a new id on each of a million fragments is not remembered each
-                slot.aliases.add(id)
+                slot.aliases += (id,)
                 self._by_id.setdefault(id, []).append(slot)
         if index is not None and slot.index is None:
             slot.index = index
@@ -213,25 +211,31 @@ class Correlator:
         else:
             self.record.doubt(slot.call, "args_conflict", f"arguments are neither text nor an object: {arguments!r}")
 
-    def _add_text(self, slot: Slot, text: str) -> None:
+    def _add_text(self, slot: Slot, text: str, path: tuple[bytes | int, ...] | None = None) -> None:
         """Append text, unless it repeats what is there: growing snapshots, or the whole text once more.
 
         Both are taken for what they are only where appending could never be valid JSON: a fragment that starts like the
         text so far may be an ordinary fragment.
         """
-        if text and text[0] in "{[" and len(text) >= len(slot.call._buffer) > 0 and self.record.profile != "strict" and slot.call.kind == "json":
+        length = len(slot.call._buffer)
+        if text and text[0] in "{[" and len(text) >= length > 0 and self.record.profile != "strict" and slot.call.kind == "json":
             so_far = slot.call.text
             again = len(text) == len(so_far) and slot.call.complete
             # Growing snapshots grow from the second piece on, without exception: after an ordinary fragment it is none.
-            if (again or slot.pieces == 1) and text.startswith(so_far) and slot.call._buffer.rejects(text):
+            if (again or slot.growing == length) and text.startswith(so_far) and slot.call._buffer.rejects(text):
                 self.record.mark_call(slot.call, "args_repeated" if again else "args_cumulative")
                 if len(text) > len(so_far):
                     self.record.arguments(slot.call, text[len(so_far) :])
+                    slot.growing = len(slot.call._buffer)
                 return
         elif slot.call._marked and "args_cumulative" in slot.call._mark_list and text.strip():
             self.record.doubt(slot.call, "args_conflict", "a piece that does not extend the growing argument text")
-        slot.pieces += bool(text)
-        self.record.arguments(slot.call, text)
+        if path is None or slot.call._marked:
+            self.record.arguments(slot.call, text)
+        else:
+            self.record.plain_arguments(slot.call, text, path, no_value=True)
+        if length == 0:
+            slot.growing = len(slot.call._buffer)
 
     def settle(self) -> None:
         """The end: judge re-sends and copies."""
@@ -242,7 +246,7 @@ class Correlator:
                     self.record.mark_call(slot.call, "call_repeated")
                 else:
                     self.record.doubt(slot.call, "args_conflict", f"the call was sent again with other arguments: {slot.resend.text[:80]!r}")
-        for first, second in self._copies:
+        for first, second in self._copies or ():
             if first.call.text.strip() == second.call.text.strip():
                 self.record.doubt(second.call, "already_released", f"the same as call {first.call.key}, without an id that tells them apart")
 
