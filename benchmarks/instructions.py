@@ -34,6 +34,8 @@ CASES: dict[str, tuple[str, Callable[[], bytes], int]] = {
     "sse: 340 B events in chunks of 1,400 B": ("count_sse", lambda: workloads.events(200), 1400),
     "sse: 340 B events in chunks of 64 kB": ("count_sse", lambda: workloads.events(200), 65536),
     "sse: 340 B events byte by byte": ("count_sse", lambda: workloads.events(50), 1),
+    "template: chat events": ("count_template", lambda: b"\n".join(workloads.envelopes(False)), 0),
+    "template: chat events with logprobs": ("count_template", lambda: b"\n".join(workloads.envelopes(True)), 0),
     "sse: one event of 256 kB in chunks of 16 kB": ("count_sse", lambda: workloads.image_event(1 << 18), 16384),
 }
 

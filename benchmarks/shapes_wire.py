@@ -188,11 +188,6 @@ def msgspec_fields(payloads: list[bytes]) -> Plan:
     return Plan(lambda: lambda: [fields(payload) for payload in payloads], len(payloads))
 
 
-def envelopes(logprobs: bool) -> list[bytes]:
-    pieces = workloads.deltas(workloads.code(400), 4)
-    return [workloads.chat_event(piece, logprobs=workloads.logprobs(piece) if logprobs else None)[6:-2] for piece in pieces]
-
-
 # -- an event that is nearly all unread -------------------------------------------------------------------------------
 
 
@@ -333,7 +328,7 @@ SHAPES = [
         "envelope",
         "provider envelope of 340 B to the fields an adapter needs",
         "µs an event",
-        lambda tiny: envelopes(False),
+        lambda tiny: workloads.envelopes(False),
         {"toolwire": laned, "toolwire, one on its own": projected, "orjson + dict access": orjson_fields, "msgspec Structs": msgspec_fields},
         (Target("orjson + dict access", 2.5, 8), Target("msgspec Structs", 1.5, 5)),
     ),
@@ -341,7 +336,7 @@ SHAPES = [
         "envelope logprobs",
         "the same with 20 top logprobs",
         "µs an event",
-        lambda tiny: envelopes(True),
+        lambda tiny: workloads.envelopes(True),
         {"toolwire": laned, "toolwire, one on its own": projected, "orjson + dict access": orjson_fields, "msgspec Structs": msgspec_fields},
         (Target("orjson + dict access", 2.5, 20), Target("msgspec Structs", 1.5, 5)),
     ),

@@ -190,3 +190,9 @@ def image_event(size: int) -> bytes:
     picture = base64.b64encode(random.Random(f"image {size}").randbytes(size * 3 // 4)).decode()
     delta = {"content": "here", "image": {"b64_json": picture}}
     return _chat(delta)
+
+
+def envelopes(with_logprobs: bool) -> list[bytes]:
+    """The payloads of the chat events of 400 characters of code."""
+    pieces = deltas(code(400), 4)
+    return [chat_event(piece, logprobs=logprobs(piece) if with_logprobs else None)[6:-2] for piece in pieces]

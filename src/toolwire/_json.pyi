@@ -1,6 +1,5 @@
 from typing import Any, Final, Literal, final
 
-from .errors import StreamError
 from .marks import Mark
 
 @final
