@@ -306,8 +306,24 @@ class TurnGate:
         Raises:
             UsageError: ``turn`` is neither. The gate is as it was.
         """
+        return self._decide(turn, release=True)
+
+    def preview(self, turn: TurnResult | TurnTruncated) -> GateDecision:
+        """What would ``decide`` say? Nothing is released and nothing remembered.
+
+        Args:
+            turn: as for ``decide``.
+        Returns:
+            the decision. Its ``runnable`` is empty whatever its action: the permission itself comes from ``decide`` only.
+            Where the action is "run", the client calls that are not in ``refused`` would run.
+        Raises:
+            UsageError: ``turn`` is neither. The gate is as it was.
+        """
+        return self._decide(turn, release=False)
+
+    def _decide(self, turn: TurnResult | TurnTruncated, *, release: bool) -> GateDecision:
         result = _result_of(turn)
-        calls = [c for c in result.calls if _is_client_call(c)]
+        calls = [c for c in result.calls if is_client_call(c)]
         turn_reasons = self._judge_turn(result, calls)
 
         found = [_Finding(c) for c in calls]
@@ -325,7 +341,7 @@ class TurnGate:
                     self._validate(finding)
 
         with self._lock:
-            return self._settle(result, turn_reasons, found, doubts)
+            return self._settle(result, turn_reasons, found, doubts, release=release)
 
     # -- the first question -----------------------------------------------------------------------------------------------
 
@@ -427,7 +443,9 @@ class TurnGate:
             return key in self._released
         return any(calls.get(id(call)) is call for calls in self._recent)
 
-    def _settle(self, result: TurnResult, turn_reasons: dict[str, str], found: list[_Finding], doubts: dict[str, str]) -> GateDecision:
+    def _settle(
+        self, result: TurnResult, turn_reasons: dict[str, str], found: list[_Finding], doubts: dict[str, str], *, release: bool
+    ) -> GateDecision:
         """Who runs, who does not, and why. Called with the lock held: what is released here was released by nobody else."""
         taken: set[_ReleaseKey] = set()
         for finding in found:
@@ -451,14 +469,15 @@ class TurnGate:
                 refused.append(Refusal(finding.call, _in_order(against), against))
             else:
                 runnable.append(RunnableCall(call=finding.call, arguments=finding.arguments, seal=_SEAL))
-        self._remember(result, runnable)
+        if release:
+            self._remember(result, runnable)
 
         reasons = _in_order({*turn_reasons, *(r for x in refused for r in x.reasons)})
         action: Action = "run" if runnable else "refuse" if found or turn_reasons else "nothing_to_run"
         if action != "refuse":
             reasons = (ENDED, *reasons)
         detail = _one_line(_in_order(turn_reasons), turn_reasons) if turn_reasons else ""
-        return GateDecision(action, reasons, tuple(runnable), tuple(refused), detail)
+        return GateDecision(action, reasons, tuple(runnable) if release else (), tuple(refused), detail)
 
     def _remember(self, result: TurnResult, runnable: list[RunnableCall]) -> None:
         by_object: dict[int, ToolCall] = {}
@@ -506,7 +525,8 @@ def _result_of(turn: object) -> TurnResult:
     raise UsageError(f"the gate decides about a TurnResult or a TurnTruncated, not a {type(turn).__name__}{hint}")
 
 
-def _is_client_call(call: ToolCall) -> bool:
+def is_client_call(call: ToolCall) -> bool:
+    """Is it for the client to run, if anybody?"""
     # A request for approval asks a person, and its answer is no tool result.
     return call.runs_on == "client" and "needs_approval" not in call.marks
 
@@ -519,7 +539,7 @@ def _stream_doubts(found: list[_Finding], result: TurnResult) -> dict[str, str]:
             for reason in finding.reasons.keys() & STREAM_REASONS:
                 doubts.setdefault(reason, f"with call {finding.call.key}")
     for call in result.calls:
-        if not _is_client_call(call) and "superseded" not in call.doubts:
+        if not is_client_call(call) and "superseded" not in call.doubts:
             for reason in call.doubts.keys() & STREAM_REASONS:
                 doubts.setdefault(reason, f"with call {call.key}, which the provider runs")
     return doubts
