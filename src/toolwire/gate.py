@@ -443,9 +443,7 @@ class TurnGate:
             return key in self._released
         return any(calls.get(id(call)) is call for calls in self._recent)
 
-    def _settle(
-        self, result: TurnResult, turn_reasons: dict[str, str], found: list[_Finding], doubts: dict[str, str], *, release: bool
-    ) -> GateDecision:
+    def _settle(self, result: TurnResult, turn_reasons: dict[str, str], found: list[_Finding], doubts: dict[str, str], *, release: bool) -> GateDecision:
         """Who runs, who does not, and why. Called with the lock held: what is released here was released by nobody else."""
         taken: set[_ReleaseKey] = set()
         for finding in found:

@@ -21,7 +21,7 @@ from __future__ import annotations
 import hashlib
 import uuid
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from .._json import loads
 from ..adapters._base import outcome_of
@@ -227,8 +227,6 @@ class Emitter:
             if len(text) > line.sent:
                 self._shape.arguments(out, line, text[line.sent :])
                 line.sent = len(text)
-            if call.closed and not line.ended:
-                self._shape.call_end(out, line)
 
     def _error(self, result: TurnResult) -> tuple[str, str | None, str] | None:
         """Type, code and sentence, if the turn has to leave as an error."""
@@ -262,6 +260,8 @@ class Emitter:
         shape = self._shape
         if not for_tools and not shape.RUNS_ON_STOP:
             return set()
+        if not shape.TOOL_REASON and any(channel == "refusal" for _, channel in self._texts):
+            return set()
         found: set[str] = set()
         for line in lines:
             call = line.call
@@ -292,8 +292,9 @@ class Emitter:
         # Unknown words stay what they are, and so does a word of the shape's own. A refusal's may be that of a good end.
         if word and own and outcome is not Outcome.REFUSED and (outcome is Outcome.UNKNOWN or result.provider == shape.PROVIDER):
             word = own if outcome_of(own, shape.REASONS) is outcome else word
-        same = _SAME_FIGURES.get(result.provider, result.provider) == shape.PROVIDER
-        return Ending(outcome, word, for_tools, read_usage(result.usage, result.provider), result.usage if same else None)
+        same = result.provider == shape.PROVIDER
+        raw = result.usage if same or _SAME_FIGURES.get(result.provider) == shape.PROVIDER else None
+        return Ending(outcome, word, for_tools, same, read_usage(result.usage, result.provider), raw)
 
 
 def _encode(out: list[str]) -> bytes:

@@ -64,8 +64,9 @@ class Ending(NamedTuple):
     outcome: Outcome
     word: str  # the provider's own, or the shape's default for the outcome; "" for a good end
     for_tools: bool  # a good end on which tools may run
+    same: bool  # the source speaks the same shape
     usage: Usage | None
-    raw_usage: dict[str, Any] | None  # the figures as they came, where the source speaks the same shape
+    raw_usage: dict[str, Any] | None  # the figures as they came, where they are the shape's own
 
 
 class Shape:
@@ -80,6 +81,8 @@ class Shape:
     PROVIDER_CALLS: ClassVar[bool] = True
     #: Its readers run calls on a plain stop, too.
     RUNS_ON_STOP: ClassVar[bool] = True
+    #: Has a word for "run these calls"; where there is none, refusal text makes the turn a refusal.
+    TOOL_REASON: ClassVar[bool] = True
     #: Can say that another model took over.
     FALLBACK: ClassVar[bool] = False
     #: Empty argument text is the shape's own way of saying ``{}``.

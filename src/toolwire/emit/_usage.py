@@ -29,7 +29,7 @@ class Usage(NamedTuple):
 def _first(usage: dict[str, Any], names: tuple[str, ...]) -> int:
     for name in names:
         value = usage.get(name)
-        if type(value) in (int, float):  # Cohere counts in doubles
+        if isinstance(value, (int, float)):  # Cohere counts in doubles
             return int(value)
     return 0
 

@@ -1,7 +1,7 @@
 """Anthropic Messages: ``message_start``, content blocks, ``message_delta``, ``message_stop``.
 
-- A text block ends where another block starts. A call's block ends where the source ends it, and with the turn where the source
-  never does (Chat): until then more of its arguments may come, so that blocks of parallel calls overlap.
+- A block ends where another one starts. Only that of a call that the source has not closed, or that has no text yet, stays open,
+  to the end of the turn if need be: more of its arguments may come. So blocks of parallel calls out of Chat overlap.
 - Refusal text is text. A call with free text (a custom tool) becomes one with the object ``{"input": text}``.
 - A filtered turn ends with ``refusal``: the protocol has no other word for it.
 """
@@ -37,9 +37,10 @@ class AnthropicShape(Shape):
         self._blocks = 0
         self._open_text: int | None = None
         self._before: list[CallLine] = []  # calls since the last fallback
+        self._closed: list[CallLine] = []  # calls that the source closed, whose blocks have not ended
 
     def begin(self, out: list[str]) -> None:
-        message = {
+        message: dict[str, Any] = {
             "id": self.header.id,
             "type": "message",
             "role": "assistant",
@@ -53,6 +54,10 @@ class AnthropicShape(Shape):
 
     def _block(self, out: list[str], block: dict[str, Any]) -> int:
         self._close_text(out)
+        for line in self._closed:
+            if line.sent:
+                self._end_call(out, line)
+        self._closed = [line for line in self._closed if not line.ended]
         index = self._blocks
         self._blocks += 1
         _event(out, {"type": "content_block_start", "index": index, "content_block": block})
@@ -79,7 +84,7 @@ class AnthropicShape(Shape):
         """Another model took over after calls that are superseded."""
         if any("superseded" in line.call.doubts for line in self._before):
             for line in self._before:
-                self._stop_block(out, line)
+                self._end_call(out, line, whole=line in self._closed)
             index = self._block(out, {"type": "fallback"})
             _event(out, {"type": "content_block_stop", "index": index})
             self._before = []
@@ -89,14 +94,17 @@ class AnthropicShape(Shape):
         out += (line.head, written if line.call.kind == "json" else quoted(written[1:-1]), line.tail)
 
     def call_end(self, out: list[str], line: CallLine) -> None:
-        if line.call.kind == "text":
-            out += (line.head, quoted('"}'), line.tail)
-        self._stop_block(out, line)
+        # Not yet: the end of a Responses turn may add to the text.
+        self._closed.append(line)
 
-    def _stop_block(self, out: list[str], line: CallLine) -> None:
-        if not line.ended:
-            line.ended = True
-            _event(out, {"type": "content_block_stop", "index": line.index})
+    def _end_call(self, out: list[str], line: CallLine, *, whole: bool = True) -> None:
+        if line.ended:
+            return
+        line.ended = True
+        # The object around free text that was cut stays open.
+        if line.call.kind == "text" and whole:
+            out += (line.head, quoted('"}'), line.tail)
+        _event(out, {"type": "content_block_stop", "index": line.index})
 
     def text_start(self, out: list[str], line: TextLine) -> None:
         thinking = line.channel == "reasoning"
@@ -113,14 +121,11 @@ class AnthropicShape(Shape):
 
     def stop(self, out: list[str], ending: Ending, calls: list[CallLine]) -> None:
         self._close_text(out)
-        good = not ending.word
-        for line in calls:
-            if not line.ended:
-                # A bad end leaves the object around free text open: what was cut stays incomplete.
-                (self.call_end if good else self._stop_block)(out, line)
         self._fallback(out)
+        for line in calls:
+            self._end_call(out, line, whole=not ending.word or line in self._closed)
         word = ending.word or ("tool_use" if ending.for_tools else "end_turn")
-        usage = {"input_tokens": 0, "output_tokens": 0}
+        usage: dict[str, Any] = {"input_tokens": 0, "output_tokens": 0}
         if ending.raw_usage is not None:
             usage |= ending.raw_usage
         elif ending.usage is not None:

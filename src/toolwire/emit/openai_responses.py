@@ -87,6 +87,7 @@ class ResponsesShape(Shape):
     REASONS = ResponsesAdapter.REASONS
     ID_PREFIX = "resp_"
     STARTS_BEFORE_ERROR: ClassVar[bool] = True
+    TOOL_REASON: ClassVar[bool] = False
     WORDS = {
         Outcome.LENGTH: "max_output_tokens",
         Outcome.FILTERED: "content_filter",
@@ -164,13 +165,14 @@ class ResponsesShape(Shape):
         out += (line.head, str(self._number), line.tail, quoted(text), "}\n\n")
         self._number += 1
 
-    def _end_call(self, out: list[str], line: CallLine, status: str) -> None:
+    def _end_call(self, out: list[str], line: CallLine, status: str, *, same: bool) -> None:
         kind = _kind(line)
         item = self._output[line.index]
         text = "".join(line.pieces)
         if status == "completed":
             self._event(out, f"{kind.events}.done", {"item_id": item["id"], "output_index": line.index, kind.member: text})
-        self._done(out, line.index, {**line.call.extra, **item, "status": status, kind.member: text})
+        extra = line.call.extra if same else {}  # other providers' members may have the same names
+        self._done(out, line.index, {**extra, **item, "status": status, kind.member: text})
 
     # -- text ---------------------------------------------------------------------------------------------------------
 
@@ -201,7 +203,7 @@ class ResponsesShape(Shape):
         where = {"item_id": id, "output_index": index, about.number: 0}
         text = "".join(line.pieces)
         part = {**about.part, about.member: text}
-        whole = {"logprobs": []} if about.more else {}
+        whole: dict[str, Any] = {"logprobs": []} if about.more else {}
         self._event(out, f"{about.events}.done", {**where, **whole, about.member: text})
         self._event(out, f"{about.part_events}.done", {**where, "part": part})
         self._done(out, index, {**self._output[index], "status": status, about.list: [part]})
@@ -220,7 +222,7 @@ class ResponsesShape(Shape):
         status = "incomplete" if word else "completed"
         self._close_text(out, status)
         for call in calls:
-            self._end_call(out, call, status)
+            self._end_call(out, call, status, same=ending.same)
         usage: Any = ending.raw_usage
         if usage is None and ending.usage is not None:
             count = ending.usage
