@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import toolwire as tw
 from emit_helpers import FIXTURES, GOOD, emitted, load, name, read
@@ -210,6 +212,32 @@ def test_a_recording_comes_back_the_same(about: dict[str, Any]) -> None:
             check(result, read(target, [data]), target)
 
 
+PIECES = ["{", "}", "[", "]", '"', ":", ",", "1", " ", '{"a":', '{"a":1}', '{"a":1,', '"a":1}', '"a":', "\\ud800", "\x01", "é", "NaN", "[1]", "{}"]
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.sampled_from(PIECES)), max_size=12), st.sampled_from(["openai-chat", "anthropic"]))
+def test_whatever_the_argument_text_is_the_target_runs_what_the_source_would(fragments: list[tuple[int, str]], source: str) -> None:
+    if source == "openai-chat":
+        starts = [entry(i, f"c{i}", f"f{i}", "") for i in range(3)]
+        body = chat(*starts, *(entry(i, arguments=piece) for i, piece in fragments))
+    else:
+        body = named(
+            {"type": "message_start", "message": {"id": "m", "content": []}},
+            *({"type": "content_block_start", "index": i, "content_block": {"type": "tool_use", "id": f"c{i}", "name": f"f{i}"}} for i in range(3)),
+            *({"type": "content_block_delta", "index": i, "delta": {"type": "input_json_delta", "partial_json": piece}} for i, piece in fragments),
+            *({"type": "content_block_stop", "index": i} for i in range(3)),
+            {"type": "message_delta", "delta": {"stop_reason": "tool_use"}},
+            {"type": "message_stop"},
+        )
+    for target in TARGETS:
+        data, result = emitted(source, [body], target)
+        back = read(target, [data])
+        decision, second = tw.TurnGate().decide(result), tw.TurnGate().decide(back)
+        assert ran(second, "") == (ran(decision, target) if back.outcome in GOOD else [])
+        if back.outcome not in GOOD:
+            assert decision.refused, "a turn that runs whole is never called off"
+
+
 # -- one thing at a time ------------------------------------------------------------------------------------------------
 
 DEMO = chat(*GOOD_CALL)
@@ -272,6 +300,21 @@ def test_text_that_only_looks_repeated_to_a_lenient_reader_is_not_released(targe
     back = read(target, [data])
     assert not tw.TurnGate().decide(back).runnable
     assert (back.outcome is Outcome.ERROR) == (target == "openai-chat")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_arguments_that_were_put_together_anew_end_in_an_error(target: str) -> None:
+    """What was sent can not be taken back."""
+    pieces = [("$.a.b", 1), ("$.c", 2), ("$.a.d", 3)]
+    parts: list[dict[str, Any]] = [{"name": "f", "willContinue": True}]
+    parts += [{"partialArgs": [{"jsonPath": path, "numberValue": value}], "willContinue": True} for path, value in pieces]
+    payloads = [{"candidates": [{"content": {"parts": [{"functionCall": part}]}}]} for part in [*parts, {}]]
+    data, result = emitted("google-generate", [sse(*payloads, {"candidates": [{"finishReason": "STOP"}]})], target)
+    assert "args_out_of_order" in result.calls[0].marks
+    back = read(target, [data])
+    assert back.outcome is Outcome.ERROR
+    assert isinstance(back.error, tw.ProviderError)
+    assert back.error.type == "not_expressible"
 
 
 def test_half_a_surrogate_pair_in_text_is_escaped() -> None:
@@ -422,6 +465,16 @@ def test_a_held_turn_without_calls_ends_well(target: str) -> None:
     body = sse(chunk({"content": "hello"}), chunk(finish="stop"), "[DONE]")
     back = read(target, [emitted("openai-chat", [body], target, hold="gate", gate=tw.TurnGate({}))[0]])
     assert (back.outcome, back.text) == (Outcome.STOP, "hello")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_held_end_obeys_the_policy_of_the_gate_without_calls_too(target: str) -> None:
+    body = sse(chunk({"content": "hello"}), chunk(finish="stop"))
+    gate = tw.TurnGate(policy=tw.GatePolicy(require_end_marker=True))
+    assert read(target, [emitted("openai-chat", [body], target)[0]]).outcome is Outcome.STOP
+    back = read(target, [emitted("openai-chat", [body], target, hold="gate", gate=gate)[0]])
+    assert isinstance(back.error, tw.ProviderError)
+    assert back.error.type == "turn_not_ended"
 
 
 # -- usage --------------------------------------------------------------------------------------------------------------

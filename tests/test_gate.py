@@ -97,6 +97,17 @@ def test_good_turn_runs_its_calls_in_order():
     assert d.raise_if_refused() is d
 
 
+def test_preview_says_what_decide_would_say_and_releases_nothing():
+    gate = TurnGate({"hoist": None})
+    result = turn(Draft('{"mast":"fore"}'), Draft('{"n":1}', name="lower"))
+    for _ in range(2):
+        d = gate.preview(result)
+        assert (d.action, d.reasons, d.runnable) == ("run", ("ended", "unknown_tool"), ())
+        assert [r.call.name for r in d.refused] == ["lower"]
+    assert ran(gate.decide(result)) == [("c0", "hoist", {"mast": "fore"})]
+    assert gate.preview(result).reasons == ("unknown_tool", "already_released")
+
+
 def test_turn_that_ended_well_without_calls_has_nothing_to_run():
     for outcome in (Outcome.STOP, Outcome.TOOL_CALLS):
         d = decide(turn(outcome=outcome))

@@ -224,7 +224,7 @@ class Emitter:
             if line is None:
                 continue
             text = call.text
-            if len(text) > line.sent:
+            if len(text) > line.sent and "args_out_of_order" not in call.marks:
                 self._shape.arguments(out, line, text[line.sent :])
                 line.sent = len(text)
 

@@ -117,7 +117,7 @@ class AnthropicShape(Shape):
         line.tail = "}}\n\n"
 
     def text(self, out: list[str], line: TextLine, text: str) -> None:
-        out += (line.head, quoted(text), line.tail)
+        out.append(f"{line.head}{quoted(text)}{line.tail}")
 
     def stop(self, out: list[str], ending: Ending, calls: list[CallLine]) -> None:
         self._close_text(out)

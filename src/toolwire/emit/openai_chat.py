@@ -77,7 +77,7 @@ class ChatShape(Shape):
         # and is as long as all that came before.
         if len(text) >= line.sent and line.sent and text[0] in "{[":
             line.restarts = True
-        out += (line.head, quoted(text), line.tail)
+        out.append(f"{line.head}{quoted(text)}{line.tail}")
 
     def text_start(self, out: list[str], line: TextLine) -> None:
         self._choice(out, line.choice)
@@ -89,7 +89,7 @@ class ChatShape(Shape):
             line.tail = f"}}{tail}"
 
     def text(self, out: list[str], line: TextLine, text: str) -> None:
-        out += (line.head, quoted(text), line.tail)
+        out.append(f"{line.head}{quoted(text)}{line.tail}")
 
     def stop(self, out: list[str], ending: Ending, calls: list[CallLine]) -> None:
         for line in calls:

@@ -162,7 +162,7 @@ class ResponsesShape(Shape):
 
     def arguments(self, out: list[str], line: CallLine, text: str) -> None:
         line.pieces.append(text)
-        out += (line.head, str(self._number), line.tail, quoted(text), "}\n\n")
+        out.append(f"{line.head}{self._number}{line.tail}{quoted(text)}}}\n\n")
         self._number += 1
 
     def _end_call(self, out: list[str], line: CallLine, status: str, *, same: bool) -> None:
@@ -191,7 +191,7 @@ class ResponsesShape(Shape):
 
     def text(self, out: list[str], line: TextLine, text: str) -> None:
         line.pieces.append(text)
-        out += (line.head, str(self._number), line.tail, quoted(text), "}\n\n")
+        out.append(f"{line.head}{self._number}{line.tail}{quoted(text)}}}\n\n")
         self._number += 1
 
     def _close_text(self, out: list[str], status: str) -> None:
