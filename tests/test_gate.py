@@ -633,7 +633,7 @@ def test_memory_is_bounded_and_forgets_the_oldest():
         assert gate.decide(result).action == "run"
     assert [gate.decide(r).action for r in results[1:]] == ["refuse"] * 3
     assert gate.decide(results[0]).action == "run"
-    assert len(gate._released) == 3
+    assert len(gate.ledger) == 3
 
 
 def test_memory_of_objects_is_bounded():

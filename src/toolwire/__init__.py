@@ -10,6 +10,7 @@ from ._json import MISSING, JSONParser, loads
 from .drivers import AsyncEventStream, Clock, EventStream, aiter_events, iter_events
 from .errors import (
     GateRefused,
+    LedgerError,
     LimitExceeded,
     MalformedFrame,
     MalformedJSON,
@@ -57,6 +58,7 @@ __all__ = [
     "GateRefused",
     "JSONArrayFramer",
     "JSONParser",
+    "LedgerError",
     "LimitExceeded",
     "Limits",
     "MalformedFrame",

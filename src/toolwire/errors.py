@@ -168,6 +168,10 @@ class TurnTruncated(StreamError):
         self.result = result
 
 
+class LedgerError(ToolwireError):
+    """The release ledger did not answer. The gate that asked it has released nothing; the cause is in ``__cause__``."""
+
+
 class GateRefused(ToolwireError):
     """Raised by ``GateDecision.raise_if_refused()``.
 

@@ -28,8 +28,9 @@ Decisions that the table leaves open:
 from __future__ import annotations
 
 import hashlib
+import json
 import threading
-from collections import OrderedDict, deque
+from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, NoReturn, TypeAlias
@@ -37,6 +38,7 @@ from typing import Any, Final, Literal, NoReturn, TypeAlias
 from ._json import loads
 from .errors import GateRefused, LimitExceeded, StreamError, TruncatedJSON, TurnTruncated, UsageError
 from .events import Outcome, ToolCall, TurnResult
+from .ledger import Fate, Ledger, MemoryLedger, Settled
 from .validate import ShapeError, Validator, compile_validator
 
 Action: TypeAlias = Literal["run", "refuse", "nothing_to_run"]
@@ -71,7 +73,7 @@ CALL_REASONS: Final[dict[str, str]] = {
     "no_name": "a call whose name never came",
     "superseded": "another model took the turn over after this call",
     "unknown_tool": "no tool of this name was given to the gate",
-    "already_released": "this gate has released the call before",
+    "already_released": "this gate, or another with the same ledger, has released the call before",
 }
 
 #: Every reason, in table order.
@@ -115,6 +117,9 @@ _MARK_REASONS: Final[dict[str, str]] = {
     "duplicate_key": "args_duplicate_key",
 }
 
+#: What a refusal says of a call that was released before.
+_FATES: Final[dict[Fate, str]] = {"released": "released before, fate unknown", "done": "ran before", "failed": "ran before, and failed"}
+
 #: Turns whose released calls are remembered as objects, for calls that no id tells apart. Asking twice follows soon or never.
 _RECENT_TURNS: Final = 16
 
@@ -127,8 +132,8 @@ class GatePolicy:
         all_or_nothing: one refused call refuses all calls of its turn.
         require_end_marker: a chat turn without ``[DONE]`` has not ended. One server sends a finish reason after each call, so
             that a clean cut after the first looks like a whole turn.
-        max_released: calls remembered as released; the oldest is forgotten first. A long agent session makes hundreds, and one
-            costs about 300 bytes.
+        max_released: calls remembered as released, by a gate without a ledger of its own; the oldest is forgotten first. A long
+            agent session makes hundreds, and one costs about 150 bytes.
         max_depth: nested arrays and objects in the arguments; as in ``Limits``.
     """
 
@@ -157,17 +162,20 @@ class RunnableCall:
             ``kind == "text"`` the text.
         kind: "json" or "text".
         call: the ``ToolCall`` with its marks and what has to be sent back (``call.extra``).
+        release_key: what the ledger knows the call by, in this process and any other. None for a call without an id in a turn
+            without one: nothing tells it from the next, and only this gate remembers it, as the object it is.
     """
 
-    __slots__ = ("arguments", "call", "id", "kind", "name")
+    __slots__ = ("arguments", "call", "id", "kind", "name", "release_key")
 
     id: str
     name: str
     arguments: Any
     kind: Literal["json", "text"]
     call: ToolCall
+    release_key: str | None
 
-    def __init__(self, *, call: ToolCall, arguments: Any, seal: object) -> None:
+    def __init__(self, *, call: ToolCall, arguments: Any, release_key: str | None = None, seal: object) -> None:
         if seal is not _SEAL:
             raise UsageError("a RunnableCall comes from TurnGate.decide() only")
         put = object.__setattr__
@@ -176,6 +184,7 @@ class RunnableCall:
         put(self, "name", call.name)
         put(self, "arguments", arguments)
         put(self, "kind", call.kind)
+        put(self, "release_key", release_key)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"RunnableCall.{name} is read-only")
@@ -201,11 +210,15 @@ class Refusal:
         call: the call.
         reasons: all that hold, in table order; the turn's own come first.
         details: for each reason a few words, or "". For ``args_schema`` the JSON pointer (RFC 6901) and the rule that failed.
+        fate: what the ledger knows of a call that was released before, else None. "released": it may have run or not.
+        release_key: see ``RunnableCall``.
     """
 
     call: ToolCall
     reasons: tuple[str, ...]
     details: Mapping[str, str]
+    fate: Fate | None = None
+    release_key: str | None = None
 
     @property
     def reason(self) -> str:
@@ -261,10 +274,11 @@ class TurnGate:
     """Decides about turns, and remembers what it has released.
 
     One gate a conversation (or an agent) is the usual way: a call that comes again after a reconnect is refused only by the gate
-    that released it. Safe to use from several threads; validators run outside of its lock.
+    that released it, or by one with the same ledger and scope. Safe to use from several threads; validators run outside of its
+    lock.
     """
 
-    def __init__(self, tools: Mapping[str, Any] | None = None, *, policy: GatePolicy | None = None) -> None:
+    def __init__(self, tools: Mapping[str, Any] | None = None, *, policy: GatePolicy | None = None, ledger: Ledger | None = None, scope: str = "") -> None:
         """A gate for ``tools``.
 
         Args:
@@ -272,14 +286,23 @@ class TurnGate:
                 callable, or None for any object (``toolwire.validate`` tells them apart). Without ``tools`` any name may run,
                 and arguments have to be a JSON object, nothing more. ``{}`` lets no tool run.
             policy: see ``GatePolicy``.
+            ledger: where released calls are remembered; without one in this gate alone. See ``toolwire.ledger``.
+            scope: belongs to every key in the ledger. Gates that share a ledger but not a conversation have to have their own,
+                because some servers number their ids from the same start each time.
         Raises:
-            UsageError: a schema that is none, or a library that is missing.
+            UsageError: a schema or a ledger that is none, or a library that is missing.
         """
         if tools is not None and not isinstance(tools, Mapping):
             raise UsageError(f"tools is a {type(tools).__name__}; give a mapping of tool name to JSON Schema, model, callable or None")
         if policy is not None and not isinstance(policy, GatePolicy):
             raise UsageError(f"policy is a {type(policy).__name__}, not a GatePolicy")
+        if ledger is not None and not callable(getattr(ledger, "claim", None)):
+            raise UsageError(f"ledger is a {type(ledger).__name__}, not a Ledger")
+        if not isinstance(scope, str):
+            raise UsageError(f"scope is a {type(scope).__name__}, not a str")
         self._policy = policy or GatePolicy()
+        self._ledger: Ledger = MemoryLedger(max_keys=self._policy.max_released) if ledger is None else ledger
+        self._scope = scope
         self._validators: dict[str, Validator] | None = None
         if tools is not None:
             for name in tools:
@@ -287,7 +310,6 @@ class TurnGate:
                     raise UsageError(f"tools: {name!r} is no tool name")
             self._validators = {name: compile_validator(name, spec) for name, spec in tools.items()}
         self._lock = threading.Lock()
-        self._released: OrderedDict[_ReleaseKey, None] = OrderedDict()
         # Calls themselves, by id(): kept alive here, so that their id() is theirs alone.
         self._recent: deque[dict[int, ToolCall]] = deque(maxlen=_RECENT_TURNS)
 
@@ -295,6 +317,11 @@ class TurnGate:
     def policy(self) -> GatePolicy:
         """The policy it was made with."""
         return self._policy
+
+    @property
+    def ledger(self) -> Ledger:
+        """Where it remembers what it released."""
+        return self._ledger
 
     def decide(self, turn: TurnResult | TurnTruncated) -> GateDecision:
         """May the calls of this turn run?
@@ -305,6 +332,8 @@ class TurnGate:
             the decision. Calls in ``runnable`` are now released: the gate refuses them from here on.
         Raises:
             UsageError: ``turn`` is neither. The gate is as it was.
+            LedgerError: the ledger did not answer. Nothing may run; the gate is as it was, unless the ledger took the claim
+                and its answer was lost: then those calls are released, and their fate stays unknown.
         """
         return self._decide(turn, release=True)
 
@@ -326,14 +355,12 @@ class TurnGate:
         calls = [c for c in result.calls if is_client_call(c)]
         turn_reasons = self._judge_turn(result, calls)
 
-        found = [_Finding(c) for c in calls]
+        found = [_Finding(c, _release_key(c, result, self._scope)) for c in calls]
         for finding in found:
             self._judge_call(finding, result, ended_well=not turn_reasons)
         doubts = _stream_doubts(found, result)
 
-        with self._lock:
-            for finding in found:
-                self._check_released(finding, result)
+        self._check_released(found)
         # Validators may be anyone's code, and slow: not under the lock, not for a turn that is refused anyway, and once a call.
         if not turn_reasons and not doubts:
             for finding in found:
@@ -341,7 +368,24 @@ class TurnGate:
                     self._validate(finding)
 
         with self._lock:
+<<<<<<< HEAD
             return self._settle(result, turn_reasons, found, doubts, release=release)
+=======
+            return self._release(turn_reasons, found, doubts)
+
+    def settle(self, call: RunnableCall, fate: Settled = "done") -> None:
+        """Say what became of a call that ran: asked about it again, the gate tells so.
+
+        Args:
+            call: a call that this gate, or one with the same ledger, released. Without a ``release_key`` nothing is recorded.
+            fate: "done" or "failed". A call that failed is released no more than one that is done.
+        Raises:
+            UsageError: ``fate`` is none.
+            LedgerError: the ledger did not answer. The fate may stay unknown.
+        """
+        if call.release_key is not None:
+            self._ledger.settle(call.release_key, fate)
+>>>>>>> 8876ad5 (The gate remembers what it released in a ledger: in memory, in SQLite or in Redis)
 
     # -- the first question -----------------------------------------------------------------------------------------------
 
@@ -433,26 +477,33 @@ class TurnGate:
 
     # -- what was released ------------------------------------------------------------------------------------------------
 
-    def _check_released(self, finding: _Finding, result: TurnResult) -> None:
-        if self._was_released(finding.call, result):
-            finding.add("already_released", "")
+    def _check_released(self, found: list[_Finding]) -> None:
+        keys = [f.key for f in found if f.key is not None]
+        fates = self._ledger.fates(keys) if keys else {}
+        with self._lock:
+            for finding in found:
+                if finding.key in fates:
+                    finding.add_fate(fates[finding.key])
+                elif finding.key is None and self._was_released(finding.call):
+                    finding.add_fate("released")
 
-    def _was_released(self, call: ToolCall, result: TurnResult) -> bool:
-        key = _release_key(call, result)
-        if key is not None:
-            return key in self._released
+    def _was_released(self, call: ToolCall) -> bool:
         return any(calls.get(id(call)) is call for calls in self._recent)
 
+<<<<<<< HEAD
     def _settle(self, result: TurnResult, turn_reasons: dict[str, str], found: list[_Finding], doubts: dict[str, str], *, release: bool) -> GateDecision:
+=======
+    def _release(self, turn_reasons: dict[str, str], found: list[_Finding], doubts: dict[str, str]) -> GateDecision:
+>>>>>>> 8876ad5 (The gate remembers what it released in a ledger: in memory, in SQLite or in Redis)
         """Who runs, who does not, and why. Called with the lock held: what is released here was released by nobody else."""
-        taken: set[_ReleaseKey] = set()
+        taken: dict[str, _Finding] = {}
         for finding in found:
-            if "already_released" not in finding.reasons:
-                key = _release_key(finding.call, result)
-                if self._was_released(finding.call, result) or (key is not None and not finding.reasons and key in taken):
-                    finding.add("already_released", "")
-                elif key is not None and not finding.reasons:
-                    taken.add(key)
+            if finding.key is None and self._was_released(finding.call):
+                finding.add_fate("released")
+            elif finding.key is not None and not finding.reasons and taken.setdefault(finding.key, finding) is not finding:
+                finding.add("already_released", f"the same as call {taken[finding.key].call.key}")
+        if not (turn_reasons or doubts or (self._policy.all_or_nothing and any(f.reasons for f in found))):
+            self._claim([f for f in found if not f.reasons])
         shared = {**turn_reasons, **doubts}
         if self._policy.all_or_nothing:
             for finding in found:
@@ -464,11 +515,15 @@ class TurnGate:
         for finding in found:
             against = {**shared, **finding.reasons}
             if against:
-                refused.append(Refusal(finding.call, _in_order(against), against))
+                refused.append(Refusal(finding.call, _in_order(against), against, finding.fate, finding.key))
             else:
+<<<<<<< HEAD
                 runnable.append(RunnableCall(call=finding.call, arguments=finding.arguments, seal=_SEAL))
         if release:
             self._remember(result, runnable)
+=======
+                runnable.append(RunnableCall(call=finding.call, arguments=finding.arguments, release_key=finding.key, seal=_SEAL))
+>>>>>>> 8876ad5 (The gate remembers what it released in a ledger: in memory, in SQLite or in Redis)
 
         reasons = _in_order({*turn_reasons, *(r for x in refused for r in x.reasons)})
         action: Action = "run" if runnable else "refuse" if found or turn_reasons else "nothing_to_run"
@@ -477,35 +532,35 @@ class TurnGate:
         detail = _one_line(_in_order(turn_reasons), turn_reasons) if turn_reasons else ""
         return GateDecision(action, reasons, tuple(runnable) if release else (), tuple(refused), detail)
 
-    def _remember(self, result: TurnResult, runnable: list[RunnableCall]) -> None:
-        by_object: dict[int, ToolCall] = {}
-        for released in runnable:
-            key = _release_key(released.call, result)
-            if key is None:
-                by_object[id(released.call)] = released.call
-            else:
-                self._released[key] = None
-        while len(self._released) > self._policy.max_released:
-            self._released.popitem(last=False)
-        if by_object:
+    def _claim(self, found: list[_Finding]) -> None:
+        """Claims the calls; those that another gate has claimed since they were checked say so from here on."""
+        keyed = {f.key: f for f in found if f.key is not None}
+        fates = self._ledger.claim(list(keyed), all_or_nothing=self._policy.all_or_nothing) if keyed else {}
+        for key, fate in fates.items():
+            keyed[key].add_fate(fate)
+        by_object = {id(f.call): f.call for f in found if f.key is None}
+        if by_object and not (fates and self._policy.all_or_nothing):
             self._recent.append(by_object)
-
-
-_ReleaseKey: TypeAlias = tuple[str, ...]
 
 
 class _Finding:
     """One client call, what holds against it, and its arguments if nothing does."""
 
-    __slots__ = ("arguments", "call", "reasons")
+    __slots__ = ("arguments", "call", "fate", "key", "reasons")
 
-    def __init__(self, call: ToolCall) -> None:
+    def __init__(self, call: ToolCall, key: str | None) -> None:
         self.call = call
+        self.key = key
         self.reasons: dict[str, str] = {}
+        self.fate: Fate | None = None
         self.arguments: Any = None
 
     def add(self, reason: str, detail: str) -> None:
         self.reasons[reason] = self.reasons.get(reason) or detail
+
+    def add_fate(self, fate: Fate) -> None:
+        self.fate = fate
+        self.add("already_released", _FATES[fate])
 
     def add_error(self, error: StreamError) -> None:
         """A parser's error. "Incomplete" and "malformed" are never confused."""
@@ -543,7 +598,7 @@ def _stream_doubts(found: list[_Finding], result: TurnResult) -> dict[str, str]:
     return doubts
 
 
-def _release_key(call: ToolCall, result: TurnResult) -> _ReleaseKey | None:
+def _release_key(call: ToolCall, result: TurnResult, scope: str) -> str | None:
     """What tells this call from every other, on a second connection too; None where nothing does.
 
     The choice is part of it, because choices may share an id. The rest of ``call.key`` counts calls from the start of a body and
@@ -552,14 +607,17 @@ def _release_key(call: ToolCall, result: TurnResult) -> _ReleaseKey | None:
     """
     call_id = "" if call.id_is_synthetic or call.id is None else call.id
     if result.response_id and call_id:
-        return (result.response_id, str(call.choice), call_id)
-    # A digest stands for the argument text, which may be megabytes long.
-    digest = hashlib.blake2b(call.text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        return _digest(json.dumps([scope, result.response_id, str(call.choice), call_id]))
     if result.response_id:
-        return (result.response_id, call.key, "", call.name or "", digest)
+        return _digest(json.dumps([scope, result.response_id, call.key, "", call.name or "", _digest(call.text)]))
     if call_id:
-        return ("", str(call.choice), call_id, call.name or "", digest)
+        return _digest(json.dumps([scope, "", str(call.choice), call_id, call.name or "", _digest(call.text)]))
     return None
+
+
+def _digest(text: str) -> str:
+    # A ledger keeps keys for longer than one version of toolwire lives: how they are made must not change.
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def _in_order(reasons: Iterable[str]) -> tuple[str, ...]:

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from typing import Any, Literal, TypeVar, assert_type
 
+import redis
+
 import toolwire as tw
+from toolwire.ledger import Fate, Ledger, MemoryLedger
+from toolwire.ledger.redis import RedisLedger
+from toolwire.ledger.sqlite import SQLiteLedger
 
 T = TypeVar("T")
 
@@ -39,6 +44,17 @@ def events(body: Iterator[bytes]) -> tw.GateDecision | None:
     return decision
 
 
+def ledgers(own: redis.Redis) -> None:
+    for ledger in (MemoryLedger(max_keys=10), SQLiteLedger("released.db", timeout=1), RedisLedger(own, expiry=60), RedisLedger("redis://")):
+        gate = tw.TurnGate(ledger=ledger, scope="conversation 7")
+        assert_type(gate.ledger, Ledger)
+        assert_type(ledger.claim(["key"], all_or_nothing=True), dict[str, Fate])
+        for call in gate.decide(tw.Turn("auto").finish()).runnable:
+            assert_type(call.release_key, str | None)
+            gate.settle(call)
+            gate.settle(call, "failed")
+
+
 def decisions(decision: tw.GateDecision) -> None:
     assert_type(decision.action, Literal["run", "refuse", "nothing_to_run"])
     assert_type(decision.reason, str)
@@ -52,6 +68,7 @@ def decisions(decision: tw.GateDecision) -> None:
         assert_type(call.call, tw.ToolCall)
     for refusal in decision.refused:
         assert_type(refusal, tw.Refusal)
+        assert_type(refusal.fate, Fate | None)
         assert_type(refusal.reasons, tuple[str, ...])
         assert_type(refusal.detail, str)
         assert_type(refusal.details, Mapping[str, str])
