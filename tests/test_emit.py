@@ -146,7 +146,7 @@ SOURCES = [
     "google-generate/parallel_streamed",
     "google-interactions/parallel",
     "openai-chat/parallel",
-    "openai-chat/quirk_arguments_cumulative",
+    "quirks/15_arguments_cumulative",
     "openai-chat/end_two_choices",
     "openai-responses/parallel",
     "openai-responses/snapshot_only",

@@ -347,6 +347,7 @@ class TurnGate:
             Where the action is "run", the client calls that are not in ``refused`` would run.
         Raises:
             UsageError: ``turn`` is neither. The gate is as it was.
+            LedgerError: the ledger did not answer.
         """
         return self._decide(turn, release=False)
 
@@ -368,10 +369,7 @@ class TurnGate:
                     self._validate(finding)
 
         with self._lock:
-<<<<<<< HEAD
-            return self._settle(result, turn_reasons, found, doubts, release=release)
-=======
-            return self._release(turn_reasons, found, doubts)
+            return self._release(turn_reasons, found, doubts, release=release)
 
     def settle(self, call: RunnableCall, fate: Settled = "done") -> None:
         """Say what became of a call that ran: asked about it again, the gate tells so.
@@ -385,7 +383,6 @@ class TurnGate:
         """
         if call.release_key is not None:
             self._ledger.settle(call.release_key, fate)
->>>>>>> 8876ad5 (The gate remembers what it released in a ledger: in memory, in SQLite or in Redis)
 
     # -- the first question -----------------------------------------------------------------------------------------------
 
@@ -490,11 +487,7 @@ class TurnGate:
     def _was_released(self, call: ToolCall) -> bool:
         return any(calls.get(id(call)) is call for calls in self._recent)
 
-<<<<<<< HEAD
-    def _settle(self, result: TurnResult, turn_reasons: dict[str, str], found: list[_Finding], doubts: dict[str, str], *, release: bool) -> GateDecision:
-=======
-    def _release(self, turn_reasons: dict[str, str], found: list[_Finding], doubts: dict[str, str]) -> GateDecision:
->>>>>>> 8876ad5 (The gate remembers what it released in a ledger: in memory, in SQLite or in Redis)
+    def _release(self, turn_reasons: dict[str, str], found: list[_Finding], doubts: dict[str, str], *, release: bool) -> GateDecision:
         """Who runs, who does not, and why. Called with the lock held: what is released here was released by nobody else."""
         taken: dict[str, _Finding] = {}
         for finding in found:
@@ -502,7 +495,7 @@ class TurnGate:
                 finding.add_fate("released")
             elif finding.key is not None and not finding.reasons and taken.setdefault(finding.key, finding) is not finding:
                 finding.add("already_released", f"the same as call {taken[finding.key].call.key}")
-        if not (turn_reasons or doubts or (self._policy.all_or_nothing and any(f.reasons for f in found))):
+        if release and not (turn_reasons or doubts or (self._policy.all_or_nothing and any(f.reasons for f in found))):
             self._claim([f for f in found if not f.reasons])
         shared = {**turn_reasons, **doubts}
         if self._policy.all_or_nothing:
@@ -517,13 +510,7 @@ class TurnGate:
             if against:
                 refused.append(Refusal(finding.call, _in_order(against), against, finding.fate, finding.key))
             else:
-<<<<<<< HEAD
-                runnable.append(RunnableCall(call=finding.call, arguments=finding.arguments, seal=_SEAL))
-        if release:
-            self._remember(result, runnable)
-=======
                 runnable.append(RunnableCall(call=finding.call, arguments=finding.arguments, release_key=finding.key, seal=_SEAL))
->>>>>>> 8876ad5 (The gate remembers what it released in a ledger: in memory, in SQLite or in Redis)
 
         reasons = _in_order({*turn_reasons, *(r for x in refused for r in x.reasons)})
         action: Action = "run" if runnable else "refuse" if found or turn_reasons else "nothing_to_run"
