@@ -1,4 +1,4 @@
-# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic, boundscheck=False, wraparound=False
+# cython: language_level=3, boundscheck=False, wraparound=False
 """The framer for ``application/vnd.amazon.eventstream``: binary messages with headers and checksums."""
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize, PyBytes_GET_SIZE

@@ -177,13 +177,17 @@ cdef class Framer:
 
     @cython.final
     cdef int open(self, chunk) except -1
+
     @cython.final
     cdef int next(self, tw_frame *f) except -1
+
     @cython.final
     cdef int close(self) except -1
-    cdef Frame make(self, const tw_frame *f)
+
     @cython.final
     cdef Frame blank(self, const tw_frame *f, object memory=*)
+
+    cdef Frame make(self, const tw_frame *f)
     cdef void _begin(self, const uint8_t *p, size_t n) noexcept
     cdef int _next(self, tw_frame *f) noexcept
     cdef int _last(self, tw_frame *f) noexcept

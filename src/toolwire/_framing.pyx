@@ -1,4 +1,4 @@
-# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic, boundscheck=False, wraparound=False
+# cython: language_level=3, boundscheck=False, wraparound=False
 """Framers: bytes as they arrive in, whole frames out. The machines are C (``_core``); this file turns what they hand out
 into objects and knows nothing of the formats.
 

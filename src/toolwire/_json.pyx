@@ -1,4 +1,4 @@
-# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
 """The JSON half of the core: ``JSONParser`` and ``loads``.
 
 The tokenizer is ``_core/tw_json.h``, its Python sinks are in ``_pybuild.h``. This module gives them a Python face: it takes
@@ -17,7 +17,7 @@ from cpython.unicode cimport PyUnicode_AsUTF8String
 from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
-from .errors import LimitExceeded, MalformedJSON, StreamError, TruncatedJSON, UsageError
+from .errors import LimitExceeded, MalformedJSON, TruncatedJSON, UsageError
 from .marks import Mark
 
 
@@ -190,7 +190,8 @@ cdef class JSONParser:
             self.j.error_offset = self.fed
         elif self.j.state != ST_JSON_DONE:
             stop = tw_build_run(&self.j, &self.b, p, p + take)
-            if self.b.in_text and (self.j.state != ST_JSON_ERROR or self.j.error != TW_E_MEMORY) and tw_show_open(&self.b, &self.j) != TW_OK:
+            if (self.b.in_text and not (self.j.state == ST_JSON_ERROR and self.j.error == TW_E_MEMORY)
+                    and tw_show_open(&self.b, &self.j) != TW_OK):
                 self.j.state = ST_JSON_ERROR
                 self.j.error = TW_E_MEMORY
                 self.j.error_offset = self.fed

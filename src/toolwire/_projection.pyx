@@ -1,17 +1,17 @@
-# cython: language_level=3, binding=False, embedsignature=True, embedsignature.format=clinic, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, freethreading_compatible=False
 """Whole documents of which only a part is wanted: ``Projection``, and the templates that it keeps of them."""
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
-from cpython.object cimport PyObject
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
 from ._framing cimport Frame
 from ._json cimport (
-    ST_JSON_DONE, ST_JSON_ERROR, ST_JSON_IN_NUMBER, TW_E_MEMORY, TW_NUM_INT, TW_OK, TW_SURROGATES_KEEP, first_content, json_error, trailing,
-    truncated, tw_b_number, tw_build, tw_build_clear, tw_build_init, tw_json, tw_json_init, tw_json_stack_bytes, tw_keys, tw_num_may_end,
+    ST_JSON_DONE, ST_JSON_ERROR, ST_JSON_IN_NUMBER, TW_E_MEMORY, TW_NUM_INT, TW_OK, TW_SURROGATES_KEEP, first_content, json_error,
+    trailing, truncated, tw_b_number, tw_build, tw_build_clear, tw_build_init, tw_json, tw_json_init, tw_json_stack_bytes, tw_keys,
+    tw_num_may_end,
 )
 
 from ._json import MISSING
