@@ -149,19 +149,38 @@ static void tw_str_write(void *data, int kind, Py_ssize_t at, const uint8_t *p, 
     }
 }
 
-/* A new ASCII str. */
+/* A new ASCII str, of more than one character. What PyUnicode_New() does, less the choice of a form: the head is that of another. */
 static inline PyObject *tw_str_ascii(const uint8_t *p, size_t n)
 {
+#if TW_GROW_IN_PLACE && !defined(Py_DEBUG) && !defined(Py_TRACE_REFS) && !defined(Py_REF_DEBUG)
+    static PyASCIIObject head;
+    PyASCIIObject *o;
+    if (TW_UNLIKELY(((PyObject *)&head)->ob_type == NULL)) {
+        PyObject *some = PyUnicode_New(2, 0x7F);
+        if (some == NULL) return NULL;
+        memcpy(&head, some, sizeof head);
+        Py_DECREF(some);
+    }
+    if (TW_UNLIKELY(n > PY_SSIZE_T_MAX - sizeof head - 1)) return PyErr_NoMemory();
+    o = (PyASCIIObject *)PyObject_Malloc(sizeof head + n + 1);
+    if (TW_UNLIKELY(o == NULL)) return PyErr_NoMemory();
+    memcpy(o, &head, sizeof head);
+    o->length = (Py_ssize_t)n;
+    memcpy(o + 1, p, n);
+    ((char *)(o + 1))[n] = 0;
+    return (PyObject *)o;
+#else
     PyObject *o = PyUnicode_New((Py_ssize_t)n, 0x7F);
     if (TW_LIKELY(o != NULL)) memcpy(PyUnicode_DATA(o), p, n);
     return o;
+#endif
 }
 
 /* A str of checked UTF-8. `lead` and `cont` as in tw_json.h. */
 static inline PyObject *tw_str_from_utf8(const uint8_t *p, size_t n, uint8_t lead, size_t cont)
 {
     PyObject *o;
-    if (TW_UNLIKELY(n == 1)) return PyUnicode_FromOrdinal(p[0]); /* the interpreter's own one-character strings */
+    if (TW_UNLIKELY(n <= 1)) return n == 0 ? PyUnicode_New(0, 0) : PyUnicode_FromOrdinal(p[0]); /* the interpreter's own */
     if (TW_LIKELY(lead == 0)) return tw_str_ascii(p, n);
     o = PyUnicode_New((Py_ssize_t)(n - cont), tw_str_maxchar(lead));
     if (o != NULL) tw_str_write(PyUnicode_DATA(o), PyUnicode_KIND(o), 0, p, n, cont);

@@ -6,6 +6,7 @@ so far. None of them is a permission to run anything: that comes from ``toolwire
 
 from __future__ import annotations
 
+import copy
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -136,11 +137,13 @@ class TurnResult:
         response_id: the provider's id of the response or message, or None.
         runs_on_stop: the protocol has no reason of its own for tool calls, or tolerates a plain stop beside them.
         has_end_marker: the protocol's own end marker was seen.
+        choices: outcome and reason by choice, where the turn ended and has several.
     """
 
     __slots__ = (
         "calls",
         "cause",
+        "choices",
         "ended",
         "error",
         "extra",
@@ -177,6 +180,7 @@ class TurnResult:
         runs_on_stop: bool,
         has_end_marker: bool,
         extra: dict[str, Any] | None = None,
+        choices: dict[int, tuple[Outcome, str | None]] | None = None,
     ) -> None:
         self.provider = provider
         self.calls = calls
@@ -195,6 +199,22 @@ class TurnResult:
         self.runs_on_stop = runs_on_stop
         self.has_end_marker = has_end_marker
         self.extra = {} if extra is None else extra
+        self.choices = {} if choices is None else choices
+
+    def choice(self, index: int) -> TurnResult:
+        """The turn as one of its choices (or candidates) alone has it: its calls, text, outcome and reason.
+
+        ``TurnGate.decide`` takes it like the whole, whose outcome is the most restrictive of all choices. Where the turn did not
+        end, or ended in an error, that holds for each of them. A choice that never came has no calls and no text.
+        """
+        alone = copy.copy(self)
+        alone.calls = tuple(call for call in self.calls if call.choice == index)
+        alone.texts = {key: text for key, text in self.texts.items() if key[0] == index}
+        alone.text = alone.texts.get((index, "text"), "")
+        if self.choices:
+            alone.outcome, alone.reason = self.choices.get(index, (Outcome.UNKNOWN, None))
+        alone.choices = {}
+        return alone
 
     def __repr__(self) -> str:
         return f"<TurnResult {self.provider} {self.outcome} reason={self.reason!r} {len(self.calls)} calls, {len(self.text)} characters of text>"

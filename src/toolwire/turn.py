@@ -86,6 +86,7 @@ class Turn:
         "_feeding",
         "_framer",
         "_framing",
+        "_given_framing",
         "_held",
         "_held_bytes",
         "_lanes",
@@ -128,6 +129,7 @@ class Turn:
         self._record = TurnRecord(limits, profile)
         self._provider = provider
         self._framing: str | None = framing
+        self._given_framing = framing
         self._on_cut = on_cut
         self._adapter: Adapter | None = None
         self._framer: Any = None
@@ -148,7 +150,7 @@ class Turn:
         if provider != "auto":
             self._set_adapter(provider)
         if framing is not None:
-            self._framer = self._make_framer(framing)
+            self._framer = self._make_framer(framing)  # its limits are checked now
 
     def _set_adapter(self, provider: str) -> None:
         adapter = ADAPTERS[provider]
@@ -585,6 +587,63 @@ class Turn:
         word = cause if isinstance(cause, str) else _cause_word(cause)
         return self._settle(False, cause, word)
 
+    # -- more than one body -------------------------------------------------------------------------------------------
+
+    def resume(self) -> None:
+        """The connection dropped: what is fed from here on is a new body, which repeats or continues this one from ``resume_point``.
+
+        In place of ``finish`` or ``abort``. The half frame that the old body ended in is dropped. Events that come again are dropped by
+        their number or id; where the new body leaves out what the old one did not bring any more, the turn is cut.
+
+        Raises:
+            UsageError: the provider numbers nothing, so that what comes again could not be told from what is new; nothing has come yet;
+                or the turn is over. The turn is as it was.
+            StreamError: the bytes were wrong before the connection dropped.
+        """
+        if self._feeding:
+            raise UsageError(_REENTERED)
+        if self._result is not None or self._raised is not None:
+            raise UsageError("resume() after the turn was finished or aborted: it stands in their place")
+        if self._error is not None:
+            raise self._error.with_traceback(None)
+        adapter, record = self._adapter, self._record
+        if adapter is None or not adapter.RESUMABLE:
+            raise UsageError(f"a {self._provider} body can not be resumed: its events have no numbers or ids; start the turn over")
+        if record.resume_point is None:
+            raise UsageError("nothing with a number or an id has come yet: start the turn over")
+        if record.terminal or record.error is not None:
+            raise UsageError("the provider has ended the turn: call finish()")
+        self._new_body()
+        adapter.resumed()
+
+    def hop(self) -> None:
+        """The result said ``PAUSED`` or ``CONTINUE``: what is fed from here on is the next response of the same turn.
+
+        Calls, text, usage and marks stay and go on; the end of the turn has to come anew. What the next request needs is in the result:
+        ``extra`` and ``resume_point`` hold a continuation token; a paused message is sent back as it is. Calls of all the responses
+        are released together, by the last result, or not at all.
+
+        Raises:
+            UsageError: the turn has not been finished, or it does not go on. The turn is as it was.
+        """
+        result = self._result
+        if result is None or not result.ended or result.outcome not in (Outcome.PAUSED, Outcome.CONTINUE):
+            raise UsageError(f"hop() is for a finished turn that goes on, not for {'an open one' if result is None else result.outcome}")
+        adapter, record = self._adapter, self._record
+        assert adapter is not None
+        self._result = None
+        record.next_response()
+        self._new_body()
+        self._adapter = type(adapter)(record)
+
+    def _new_body(self) -> None:
+        self._lanes.clear()
+        given = self._given_framing
+        self._framing = given
+        self._framer = None if given is None else self._make_framer(given)
+        self._space = b""
+        self._stray = self._stray_text = self._stray_frame = self._nonsense = None
+
     def take_events(self) -> list[Event]:
         """The events that ``finish`` or ``abort`` brought, once: those of an unterminated last frame, calls that were never
         named, and ``TurnEnd``."""
@@ -633,6 +692,7 @@ class Turn:
             runs_on_stop=adapter is not None and adapter.RUNS_ON_STOP and not (record.profile == "strict" and adapter.TOOL_REASON),
             has_end_marker=record.terminal,
             extra=record.extra,
+            choices={choice: self._judge(*end, choice) for choice, end in record.ends.items()} if ended and record.error is None else {},
         )
         if not ended and result.error is None and cause is None:
             nothing = not self._record.payloads and not record.calls and not result.text
@@ -653,22 +713,28 @@ class Turn:
             return Outcome.ERROR, record.reason if record.outcome is Outcome.ERROR else record.error.type or record.reason
         if not ended:
             return (Outcome.CANCELLED if word == "aborted" else Outcome.CUT), record.reason
-        outcome = record.outcome or Outcome.UNKNOWN
-        mine = [call for call in record.calls if call.runs_on == "client"]
-        refusal = any(channel == "refusal" for _, channel in record.texts())
+        return self._judge(record.outcome or Outcome.UNKNOWN, record.reason, None)
+
+    def _judge(self, outcome: Outcome, reason: str | None, choice: int | None) -> tuple[Outcome, str | None]:
+        """What the finish reason of one choice, or of all (None), comes to beside what was said and called."""
+        record = self._record
+        mine = any(call.runs_on == "client" and choice in (None, call.choice) for call in record.calls)
+        refusal = any(channel == "refusal" and choice in (None, of) for of, channel in record.texts())
+        mark = None
         if outcome is Outcome.UNKNOWN:
-            record.mark("unknown_reason", detail=record.reason or "")
-        if outcome is Outcome.STOP:
-            if refusal:
-                return Outcome.REFUSED, record.reason
-            if mine:
-                record.mark("finish_stop_with_calls")
-        elif outcome is Outcome.TOOL_CALLS:
-            if refusal:
-                record.mark("refusal_with_calls")
-            if not mine:
+            mark = "unknown_reason"
+        elif outcome is Outcome.STOP and refusal:
+            outcome = Outcome.REFUSED
+        elif outcome is Outcome.STOP and mine:
+            mark = "finish_stop_with_calls"
+        elif outcome is Outcome.TOOL_CALLS and refusal:
+            mark = "refusal_with_calls"
+        if choice is None:
+            if mark is not None:
+                record.mark(mark, detail=(reason or "") if mark == "unknown_reason" else "")
+            if outcome is Outcome.TOOL_CALLS and not mine:
                 record.mark("tool_reason_without_calls")
-        return outcome, record.reason
+        return outcome, reason
 
     def _synthetic_ids(self) -> None:
         """Calls without an id get one: the same for the same bytes, different within a turn and, as far as the stream

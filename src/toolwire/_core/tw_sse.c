@@ -286,8 +286,8 @@ static TW_NOINLINE int read_bom(tw_sse *m)
 }
 
 /* "data: ...", or "event: ..." and "data: ...", and a blank line, all in the chunk, with LF: nearly every block of a stream. 1: *out is
- * its frame. 0: look at it line by line. */
-TW_INLINE int whole_block(tw_sse *m, tw_frame *out)
+ * its frame. 0: look at it line by line; *first is then the first line's end, if that is known. */
+TW_INLINE int whole_block(tw_sse *m, tw_frame *out, const uint8_t **first)
 {
     const uint8_t *const start = m->p, *p = start, *eol, *event = p;
     size_t event_len = 0, n = 0;
@@ -301,7 +301,10 @@ TW_INLINE int whole_block(tw_sse *m, tw_frame *out)
     }
     if (m->end - p < 7 || memcmp(p, "data:", 5) != 0) return 0;
     eol = tw_scan_eol(p + 5, m->end);
-    if (m->end - eol < 2 || eol[0] != '\n' || eol[1] != '\n') return 0;
+    if (m->end - eol < 2 || eol[0] != '\n' || eol[1] != '\n') {
+        if (p == start) *first = eol;
+        return 0;
+    }
     n += (size_t)(eol - p);
     if (n > m->max_frame_bytes) return 0;
     out->offset = m->base + (uint64_t)(start - m->chunk);
@@ -324,8 +327,7 @@ int tw_sse_next(tw_sse *m, tw_frame *out)
     if (TW_UNLIKELY(m->state == ST_SSE_BOM) && read_bom(m)) return -1;
 
     while (m->p < m->end) {
-        if (m->state == ST_SSE_LINE_START && !m->block_open && whole_block(m, out)) return 1;
-        const uint8_t *p = m->p, *eol, *line;
+        const uint8_t *p = m->p, *eol = NULL, *line;
         size_t n;
         uint64_t offset;
         int in_chunk = 1, got;
@@ -339,8 +341,9 @@ int tw_sse_next(tw_sse *m, tw_frame *out)
                 continue;
             }
         }
+        if (m->state == ST_SSE_LINE_START && !m->block_open && whole_block(m, out, &eol)) return 1;
         /* Every other line of a stream of small frames is blank: not worth a vector. */
-        eol = *p == '\n' ? p : tw_scan_eol(p, m->end);
+        if (eol == NULL) eol = *p == '\n' ? p : tw_scan_eol(p, m->end);
         n = (size_t)(eol - p);
         line = p;
         offset = m->base + (uint64_t)(p - m->chunk);

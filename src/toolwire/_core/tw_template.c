@@ -52,6 +52,8 @@ static const uint8_t *behind_value(const uint8_t *p, const uint8_t *end)
 
 /* -- making ----------------------------------------------------------------------------------------------------------- */
 
+#define LARGE 64
+
 /* The new document and the old template are walked side by side. */
 typedef struct loom {
     const uint8_t *end;         /* of the document */
@@ -186,8 +188,8 @@ static const uint8_t *value(loom *m, const uint8_t *p, const tw_node *node, int 
             put(m, p, q);
             return q;
         }
-    } else if (wanted)
-        return NULL;
+    } else if (wanted || behind_value(p, m->end) - p > LARGE || behind_value(m->a, m->a_end) - m->a > LARGE)
+        return NULL; /* another kind of payload: as one hole, a large container would be read anew each time */
     skip_old(m);
     return put_hole(m, wanted ? TW_HOLE_SAME : TW_HOLE_ANY, open) ? behind_value(p, m->end) : NULL;
 }

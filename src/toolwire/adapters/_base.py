@@ -37,6 +37,7 @@ class TurnRecord(Tally):
         events: takes the events; there only while a turn is fed or ended.
         calls: every call, in order of first sight.
         outcome, reason: the most restrictive finish reason so far, and the provider's word for it.
+        ends: the same for each choice that has one.
         terminal: the provider's own terminal marker was seen (each adapter's docstring says which).
         error: the provider's error, sticky.
         offset: byte offset of the frame at hand, for errors.
@@ -53,6 +54,7 @@ class TurnRecord(Tally):
         "_texts",
         "calls",
         "duplicate_keys",
+        "ends",
         "error",
         "events",
         "limits",
@@ -71,6 +73,7 @@ class TurnRecord(Tally):
         self.profile = profile
         self.events: list[Event] = []
         self.calls: list[ToolCall] = []
+        self.ends: dict[int, tuple[Outcome, str]] = {}
         self.outcome: Outcome | None = None
         self.reason: str | None = None
         self.terminal = False
@@ -259,9 +262,12 @@ class TurnRecord(Tally):
 
     # -- the turn -----------------------------------------------------------------------------------------------------
 
-    def finish_reason(self, word: str, outcome: Outcome) -> None:
-        """A finish reason, in the provider's word. Of several the most restrictive counts."""
+    def finish_reason(self, word: str, outcome: Outcome, choice: int = 0) -> None:
+        """A finish reason, in the provider's word. Of several the most restrictive counts, for the turn and for each choice."""
         self.touched += 1
+        known = self.ends.get(choice)
+        if known is None or _ORDER[outcome] < _ORDER[known[0]]:
+            self.ends[choice] = outcome, word
         if self.outcome is None:
             self.outcome, self.reason = outcome, word
             return
@@ -269,6 +275,15 @@ class TurnRecord(Tally):
             self.mark("several_finish_reasons", detail=f"{self.reason}, {word}")
         if _ORDER[outcome] < _ORDER[self.outcome]:
             self.outcome, self.reason = outcome, word
+
+    def next_response(self) -> None:
+        """The turn goes on in another response, with an end and an id of its own."""
+        self.outcome = self.reason = self.response_id = None
+        self.ends = {}
+        self.terminal = False
+        self.resume_point = None
+        self.next_number = -1
+        self.extra.pop("continuation_token", None)
 
     def set_usage(self, usage: Any) -> None:
         """Usage figures: running totals, so each replaces the last (members that are missing stay)."""
@@ -345,6 +360,8 @@ class Adapter:
     GOOD_MEMBERS: ClassVar[frozenset[str]]
     #: Members that are read even where an error object stands beside them.
     ERROR_BESIDES: ClassVar[frozenset[str]] = frozenset()
+    #: Payloads carry numbers or ids, so that a body can go on in another one.
+    RESUMABLE: ClassVar[bool] = False
     #: A cut raises ``TurnTruncated`` by default instead of returning.
     RAISES_ON_CUT: ClassVar[bool] = False
 
@@ -355,6 +372,9 @@ class Adapter:
 
     def __init__(self, record: TurnRecord) -> None:
         self.record = record
+
+    def resumed(self) -> None:
+        """The payloads that follow come from a new body, which repeats or continues the one before (``RESUMABLE`` protocols)."""
 
     def handle(self, payload: dict[str, Any], frame: Frame) -> None:
         """One payload: the projected JSON object of ``frame``. ``payload`` holds only members named in PROJECTION.
@@ -447,6 +467,10 @@ def report_error(record: TurnRecord, payload: Mapping[str, Any], event: str, goo
         True if there was one. It is then in ``record.error``, the first one to stay.
     """
     error = payload.get("error")
+    kind = payload.get("type")
+    flat = kind == "error" or event == "error" or payload.get("object") == "error" or payload.get("event_type") == "error"
+    if not flat and not error and "message" not in payload:
+        return False  # nearly all
     if isinstance(error, dict) and error:
         message = error.get("message")
         record.fail(
@@ -457,13 +481,12 @@ def report_error(record: TurnRecord, payload: Mapping[str, Any], event: str, goo
         )
         return True
     if error:
-        record.fail(error, type=_word(payload.get("type")), code=payload.get("code"), message=error if isinstance(error, str) else compact_json(error))
+        record.fail(error, type=_word(kind), code=payload.get("code"), message=error if isinstance(error, str) else compact_json(error))
         return True
     message = payload.get("message")
-    flat = payload.get("type") == "error" or payload.get("object") == "error" or payload.get("event_type") == "error" or event == "error"
     if flat or (isinstance(message, str) and payload.get("code") is not None and not good & payload.keys()):
         raw = dict(payload)
-        record.fail(raw, type=_word(payload.get("type")), code=payload.get("code"), message=message if isinstance(message, str) else compact_json(raw))
+        record.fail(raw, type=_word(kind), code=payload.get("code"), message=message if isinstance(message, str) else compact_json(raw))
         return True
     return False
 

@@ -168,7 +168,7 @@ class GoogleGenerateAdapter(Adapter):
                 self.record.mark("delta_after_finish")
         if reason is not None:
             state.finished = True
-            self.record.finish_reason(reason, outcome_of(reason, REASONS))
+            self.record.finish_reason(reason, outcome_of(reason, REASONS), choice)
         message = blank(candidate.get("finishMessage"))
         if message is not None:
             self.record.extra["finishMessage"] = message

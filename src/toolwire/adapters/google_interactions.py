@@ -92,6 +92,7 @@ class InteractionsAdapter(Adapter):
     RUNS_ON_STOP: ClassVar[bool] = True
     GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"event_type", "interaction", "step", "delta", "status", "steps"})
     RAISES_ON_CUT: ClassVar[bool] = True
+    RESUMABLE: ClassVar[bool] = True
 
     __slots__ = ("_ids", "_seen", "_signature", "_steps")
 

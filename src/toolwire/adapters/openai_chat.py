@@ -109,11 +109,17 @@ class OpenAIChatAdapter(Adapter):
         reason = blank(choice.get("finish_reason"))
         if reason is not None:
             self._finished.setdefault(number, reason)
-            self.record.finish_reason(reason, outcome_of(reason, self.REASONS))
+            self.record.finish_reason(reason, outcome_of(reason, self.REASONS), number)
 
     def _delta(self, delta: dict[str, Any], number: int, correlator: Correlator) -> None:
         record = self.record
         before = record.progress
+        calls = delta.get("tool_calls")
+        if len(delta) == 1 and type(calls) is list and not self._finished:  # what most deltas are
+            for entry in calls:
+                if type(entry) is dict:
+                    self._entry(entry, correlator)
+            return
         content = delta.get("content")
         if content:
             self._content(content, number)
@@ -123,7 +129,6 @@ class OpenAIChatAdapter(Adapter):
         refusal = delta.get("refusal")
         if type(refusal) is str:
             record.text(refusal, "refusal", number)
-        calls = delta.get("tool_calls")
         if type(calls) is list:
             for entry in calls:
                 if type(entry) is dict:

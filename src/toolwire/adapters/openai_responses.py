@@ -89,6 +89,7 @@ class ResponsesAdapter(Adapter):
     RUNS_ON_STOP: ClassVar[bool] = True
     TOOL_REASON: ClassVar[bool] = False
     CLOSES_CALLS: ClassVar[bool] = True
+    RESUMABLE: ClassVar[bool] = True
     GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"type"})
     PROJECTION: ClassVar[Mapping[str, Any]] = {
         "type": True,
@@ -139,6 +140,9 @@ class ResponsesAdapter(Adapter):
         self._seam = -1  # the number that has to follow on a resume
         self._resumed = False
         self._cut = False
+
+    def resumed(self) -> None:
+        self._seam = self.record.next_number
 
     # -- events -------------------------------------------------------------------------------------------------------
 
