@@ -274,3 +274,82 @@ def test_a_projection_validates_what_it_does_not_build(data: bytes, spec: Any) -
     assert caught.value.code in want.codes  # type: ignore[attr-defined]
     assert caught.value.offset == want.offset  # type: ignore[attr-defined]
     assert same(reader.apply(b'{"a":[{"b":1}]}'), filtered({"a": [{"b": 1}]}, spec)), "usable after an error"
+
+
+# -- text that is read a block at a time ---------------------------------------------------------------------------------
+
+_LONG_TEXT = st.lists(
+    st.one_of(
+        st.text("中文字漢語", min_size=1, max_size=9),
+        st.text("абвгд", min_size=1, max_size=9),
+        st.text("abc /:", min_size=1, max_size=20),
+        st.text("é×ÿ\u0800\uffff\U00010000\U0010ffff\U0001f600", min_size=1, max_size=5),
+        st.sampled_from([r"\n", r"\"", r"\\", r"\\\\", r"\u4e2d", r"\ud83d\ude00", r"\/", r"\t\t\t"]),
+    ),
+    min_size=3,
+    max_size=40,
+).map("".join)
+
+
+@given(_LONG_TEXT, st.data())
+def test_long_text_is_read_like_the_text_byte_by_byte(text: str, data: st.DataObject) -> None:
+    """Blocks, tails and states agree, on well-formed and ill-formed bytes: value, error and its place."""
+    body = bytearray(f'["{text}", "x{text}"]'.encode())
+    for _ in range(data.draw(st.integers(0, 2))):
+        at = data.draw(st.integers(2, len(body) - 3))
+        new = data.draw(st.one_of(st.sampled_from(_BAD), st.binary(min_size=1, max_size=1)))
+        body[at : at + data.draw(st.integers(0, 2))] = new
+    whole = run(tw.JSONParser(), [bytes(body)])
+    assert whole == run(tw.JSONParser(), [bytes([b]) for b in body])
+    try:
+        want = json.loads(body.decode("utf-8"))
+    except ValueError:
+        assert whole.error is not None
+    else:
+        assert whole.error is None or "surrogate" in whole.error[1]
+        if whole.error is None:
+            got = tw.loads(bytes(body))
+            assert same(got, want)
+            # The narrowest form, as every str has: its size says so.
+            for one, other in zip(got, want, strict=True):
+                assert one.__sizeof__() == "".join(list(other)).__sizeof__()
+
+
+_BAD = [
+    b"\xc0",
+    b"\xc1\x80",
+    b"\xe0\x80",
+    b"\xed\xa0\x80",
+    b"\xf0\x80",
+    b"\xf4\x90\x80\x80",
+    b"\xf5",
+    b"\x80",
+    b"\xff",
+    b"\xe4\xb8",
+    b"\xf0\x9f\x98",
+    b"\x00",
+    b"\x1f",
+    b"\\",
+]
+
+
+@given(st.integers(0, 10**25), st.integers(0, 40), st.integers(0, 12), st.sampled_from(["", "-"]), st.sampled_from([",", "]", " ,", "\n]", "x", ".", "e"]))
+def test_numbers_of_every_length_are_read_like_json_does(digits: int, zeros: int, point: int, sign: str, behind: str) -> None:
+    """Eight digits are read at a time, wherever a number stands and whatever follows it."""
+    text = str(digits)
+    number = sign + (text[:point] or "0") + ("." + "0" * zeros + text[point:] if point < len(text) else "")
+    for body in (
+        f"[{number}{behind}",
+        f"[1,{number}{behind}{' ' * 16}",
+        f"[{number},{number}]",
+        f'{{"a":{number},"b":[{number},-{number}]}}'.replace("--", "-"),
+    ):
+        data = body.encode()
+        whole = run(tw.JSONParser(), [data])
+        assert whole == run(tw.JSONParser(), [bytes([b]) for b in data])
+        try:
+            want = json.loads(body)
+        except ValueError:
+            assert whole.error is not None
+        else:
+            assert same(tw.loads(data), want)

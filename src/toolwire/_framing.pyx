@@ -105,6 +105,11 @@ cdef class Frame:
         """The payload bytes; data lines joined by LF."""
         return self.get_raw()
 
+    @property
+    def size(self):
+        """Bytes of the payload."""
+        return self.n
+
     cdef bint _is_wellformed(self):
         if self.wellformed == 0:
             self.wellformed = 1 if tw_is_wellformed(self.p, <size_t>self.n) else -1

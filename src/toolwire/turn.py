@@ -301,9 +301,14 @@ class Turn:
         if frame.stray:
             self._stray_line(frame)
             return
-        self._record.offset = frame.offset
+        record = self._record
+        record.offset = frame.offset
         if self._adapter is None:
             self._hold(frame)
+            return
+        if frame.size == len(_DONE) and frame.raw == _DONE:
+            record.payloads += 1
+            self._adapter.done_marker()
             return
         try:
             payload = self._projection.apply(frame)
