@@ -14,8 +14,10 @@
 #include <emmintrin.h>
 #if defined(__GNUC__) && defined(__x86_64__)
 #define TW_SSSE3 1 /* compiled in, and asked for at run time: tw_has_ssse3() */
-#include <tmmintrin.h>
+#define TW_AVX2 1  /* likewise */
+#include <immintrin.h>
 static inline int tw_has_ssse3(void) { return __builtin_cpu_supports("ssse3"); }
+static inline int tw_has_avx2(void) { return __builtin_cpu_supports("avx2"); }
 #endif
 #elif !defined(TW_NO_SIMD) && defined(__aarch64__) && defined(__ARM_NEON)
 #define TW_NEON 1
@@ -221,6 +223,40 @@ TW_INLINE const uint8_t *tw_scan_eol(const uint8_t *p, const uint8_t *end)
 #endif
     while (p < end && *p != '\r' && *p != '\n') p++;
     return p;
+}
+
+#if TW_AVX2
+/* The same for what may be a long line: 128 bytes at a time, while there are so many. */
+__attribute__((target("avx2"))) static inline const uint8_t *tw_scan_eol_wide(const uint8_t *p, const uint8_t *end)
+{
+    const __m256i cr = _mm256_set1_epi8('\r'), lf = _mm256_set1_epi8('\n');
+    while (end - p >= 128) {
+        const __m256i *q = (const __m256i *)(const void *)p;
+        __m256i a = _mm256_loadu_si256(q), b = _mm256_loadu_si256(q + 1), c = _mm256_loadu_si256(q + 2), d = _mm256_loadu_si256(q + 3);
+        __m256i least = _mm256_min_epu8(_mm256_min_epu8(a, b), _mm256_min_epu8(c, d));
+        if (TW_UNLIKELY(_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_min_epu8(least, cr), least)))) {
+            uint32_t bits = (uint32_t)_mm256_movemask_epi8(_mm256_or_si256(_mm256_cmpeq_epi8(a, cr), _mm256_cmpeq_epi8(a, lf)));
+            if (bits) return p + tw_ctz32(bits);
+            bits = (uint32_t)_mm256_movemask_epi8(_mm256_or_si256(_mm256_cmpeq_epi8(b, cr), _mm256_cmpeq_epi8(b, lf)));
+            if (bits) return p + 32 + tw_ctz32(bits);
+            bits = (uint32_t)_mm256_movemask_epi8(_mm256_or_si256(_mm256_cmpeq_epi8(c, cr), _mm256_cmpeq_epi8(c, lf)));
+            if (bits) return p + 64 + tw_ctz32(bits);
+            bits = (uint32_t)_mm256_movemask_epi8(_mm256_or_si256(_mm256_cmpeq_epi8(d, cr), _mm256_cmpeq_epi8(d, lf)));
+            if (bits) return p + 96 + tw_ctz32(bits);
+        }
+        p += 128;
+    }
+    return tw_scan_eol(p, end);
+}
+#endif
+
+/* A line that is likely long. */
+static inline const uint8_t *tw_scan_long_line(const uint8_t *p, const uint8_t *end)
+{
+#if TW_AVX2
+    if (TW_LIKELY(tw_has_avx2())) return tw_scan_eol_wide(p, end);
+#endif
+    return tw_scan_eol(p, end);
 }
 
 /* The first byte that is not ASCII. */

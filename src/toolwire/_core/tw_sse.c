@@ -300,7 +300,7 @@ TW_INLINE int whole_block(tw_sse *m, tw_frame *out, const uint8_t **first)
         p = eol + 1;
     }
     if (m->end - p < 7 || memcmp(p, "data:", 5) != 0) return 0;
-    eol = tw_scan_eol(p + 5, m->end);
+    eol = tw_scan_long_line(p + 5, m->end);
     if (m->end - eol < 2 || eol[0] != '\n' || eol[1] != '\n') {
         if (p == start) *first = eol;
         return 0;
@@ -343,7 +343,7 @@ int tw_sse_next(tw_sse *m, tw_frame *out)
         }
         if (m->state == ST_SSE_LINE_START && !m->block_open && whole_block(m, out, &eol)) return 1;
         /* Every other line of a stream of small frames is blank: not worth a vector. */
-        if (eol == NULL) eol = *p == '\n' ? p : tw_scan_eol(p, m->end);
+        if (eol == NULL) eol = *p == '\n' ? p : tw_scan_long_line(p, m->end);
         n = (size_t)(eol - p);
         line = p;
         offset = m->base + (uint64_t)(p - m->chunk);
