@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import pickle
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from emit_helpers import FIXTURES, GOOD, emitted, load, name, read
 from helpers import NO_SHARED, SHARED
 from toolwire.emit import TARGETS, Emitter, aemit_events, emit_events
 from toolwire.emit._usage import Usage, read_usage
+from toolwire.ledger import MemoryLedger
 from turn_helpers import GOOD as GOOD_CALL
 from turn_helpers import chat, chunk, entry, named, sse
 
@@ -143,8 +145,12 @@ SOURCES = [
     "anthropic/parallel",
     "anthropic/text_and_reasoning",
     "anthropic/end_tool_use_fallback",
+    "bedrock/parallel",
+    "cohere/parallel",
     "google-generate/parallel_streamed",
     "google-interactions/parallel",
+    "mistral/parallel",
+    "ollama/parallel",
     "openai-chat/parallel",
     "quirks/15_arguments_cumulative",
     "openai-chat/end_two_choices",
@@ -403,6 +409,30 @@ def test_two_choices_keep_their_places() -> None:
         assert [(c.choice, c.id) for c in back.calls] == [(0, "c1")]
 
 
+@pytest.mark.parametrize("index", [-1, 128, 1_000_000])
+def test_a_choice_far_off_is_left_out_and_costs_nothing(index: int) -> None:
+    body = sse(
+        chunk({"content": "one"}, index=0),
+        chunk({"tool_calls": [entry(0, "c1", "f", "{}")]}, index=index),
+        chunk({"content": "far"}, index=index),
+        chunk(finish="stop", index=0),
+        chunk(finish="tool_calls", index=index),
+        "[DONE]",
+    )
+    data, result = emitted("openai-chat", [body], "openai-chat")
+    assert [call.choice for call in result.calls] == [index]
+    back = read("openai-chat", [data])
+    assert (back.outcome, back.calls, back.texts) == (Outcome.STOP, (), {(0, "text"): "one"})
+    assert len(data) < 2 * len(body)
+
+
+def test_the_last_of_the_choices_has_its_place() -> None:
+    body = sse(*(chunk({"content": "x"}, index=i) for i in range(128)), *(chunk(finish="stop", index=i) for i in range(128)), "[DONE]")
+    back = read("openai-chat", [emitted("openai-chat", [body], "openai-chat")[0]])
+    assert back.outcome is Outcome.STOP
+    assert back.texts == {(i, "text"): "x" for i in range(128)}
+
+
 def test_what_has_to_be_sent_back_with_a_call_goes_out_as_extra_content() -> None:
     part = {"functionCall": {"name": "f", "args": {}}, "thoughtSignature": "c2ln"}
     body = sse({"candidates": [{"content": {"parts": [part]}, "finishReason": "STOP"}]})
@@ -477,6 +507,21 @@ def test_a_held_end_obeys_the_policy_of_the_gate_without_calls_too(target: str) 
     assert back.error.type == "turn_not_ended"
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_ledger_that_does_not_answer_lets_no_good_end_out(target: str) -> None:
+    class Silent(MemoryLedger):
+        def fates(self, keys: Any) -> Any:
+            raise tw.LedgerError("no answer")
+
+    data, result = emitted("openai-chat", [DEMO], target, hold="gate", gate=tw.TurnGate(ledger=Silent()))
+    assert result.outcome in GOOD
+    back = read(target, [data])
+    assert back.outcome is Outcome.ERROR
+    assert isinstance(back.error, tw.ProviderError)
+    assert back.error.type == "ledger_error"
+    assert back.calls[0].text == '{"port":"Brest"}', "what came in the same feed as the end is written too"
+
+
 # -- usage --------------------------------------------------------------------------------------------------------------
 
 
@@ -548,6 +593,25 @@ def test_emit_events_gives_the_bytes_of_the_emitter(target: str) -> None:
         return b"".join([data async for data in aemit_events(tw.aiter_events(body(), "openai-chat"), target, response_id="r_1")])
 
     assert asyncio.run(collect()) == expected
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("source", ["openai-chat/parallel", "openai-responses/parallel", "anthropic/text_and_reasoning"])
+def test_a_pickled_emitter_goes_on_where_it_was(source: str, target: str, together: bool) -> None:
+    (path,) = [path for path in FIXTURES if name(path) == source]
+    expect, body = load(path)
+    expected, _ = emitted(expect["provider"], [body], target)
+    for cut in range(0, len(body), max(1, len(body) // 20)):
+        turn, emitter = tw.Turn(expect["provider"]), Emitter(target, response_id="r_1")
+        written = emitter.emit(turn.feed(body[:cut]))
+        if together:
+            turn, emitter = pickle.loads(pickle.dumps((turn, emitter)))
+        else:
+            turn, emitter = pickle.loads(pickle.dumps(turn)), pickle.loads(pickle.dumps(emitter))
+        written += emitter.emit(turn.feed(body[cut:]))
+        result = turn.finish()
+        assert written + emitter.emit(turn.take_events()) + emitter.finish(result) == expected, cut
 
 
 def test_wrong_use_is_a_usage_error() -> None:

@@ -25,7 +25,7 @@ from typing import Final, Literal, TypeAlias
 
 from .._json import loads
 from ..adapters._base import outcome_of
-from ..errors import ProviderError, StreamError, TruncatedJSON, UsageError
+from ..errors import LedgerError, ProviderError, StreamError, TruncatedJSON, UsageError
 from ..events import ArgumentsDelta, CallEnd, CallStart, Event, Outcome, TextDelta, ToolCall, TurnEnd, TurnResult
 from ..gate import GateDecision, TurnGate, is_client_call
 from ._shape import CallLine, Ending, Header, Shape, TextLine
@@ -82,7 +82,7 @@ class Emitter:
         if response_id is not None and (not isinstance(response_id, str) or not response_id.strip()):
             raise UsageError(f"response_id must be a text that is not blank, not {response_id!r}")
         self._hold = hold is not None
-        self._gate = gate or TurnGate()
+        self._gate = gate
         self._id = shape.ID_PREFIX + uuid.uuid4().hex if response_id is None else response_id
         self._shape = shape(Header(self._id, model, created))
         self._begun = False
@@ -160,7 +160,7 @@ class Emitter:
 
     def _announce(self, out: list[str], call: ToolCall) -> CallLine | None:
         shape = self._shape
-        if (call.runs_on != "client" and not shape.PROVIDER_CALLS) or (call.choice and not shape.CHOICES):
+        if (call.runs_on != "client" and not shape.PROVIDER_CALLS) or not 0 <= call.choice < shape.CHOICES:
             self._calls[call.key] = None
             return None
         self._begin(out)
@@ -175,7 +175,7 @@ class Emitter:
     def _add_text(self, out: list[str], text: str, channel: str, choice: int) -> None:
         line = self._text
         if line is None or line.channel != channel or line.choice != choice:
-            if choice and not self._shape.CHOICES:
+            if not 0 <= choice < self._shape.CHOICES:
                 return
             self._begin(out)
             line = self._texts.get((choice, channel))
@@ -196,10 +196,14 @@ class Emitter:
         error = self._error(result)
         for_tools = False
         if error is None and result.outcome in _GOOD:
-            decision = self._gate.preview(result)
-            ours = any(line.client for line in lines)
-            for_tools = result.outcome is Outcome.TOOL_CALLS or (ours and "turn_not_for_tools" not in decision.reasons)
-            error = self._objection(result, decision, lines, for_tools)
+            try:
+                decision = (self._gate or TurnGate()).preview(result)
+            except LedgerError:  # not raised: what was written in the same call would be lost, and the reader left without an end
+                error = "ledger_error", None, "the ledger of released calls did not answer"
+            else:
+                ours = any(line.client for line in lines)
+                for_tools = result.outcome is Outcome.TOOL_CALLS or (ours and "turn_not_for_tools" not in decision.reasons)
+                error = self._objection(result, decision, lines, for_tools)
         if error is not None:
             if shape.STARTS_BEFORE_ERROR:
                 self._begin(out)
@@ -223,6 +227,7 @@ class Emitter:
             line = self._calls[call.key] if call.key in self._calls else self._announce(out, call)
             if line is None:
                 continue
+            line.call = call  # the same, unless the emitter was pickled without its turn
             text = call.text
             if len(text) > line.sent and "args_out_of_order" not in call.marks:
                 self._shape.arguments(out, line, text[line.sent :])

@@ -29,7 +29,7 @@ class Header(NamedTuple):
 class CallLine:
     """One call as the target has it."""
 
-    __slots__ = ("call", "client", "ended", "head", "id", "index", "pieces", "restarts", "sent", "tail")
+    __slots__ = ("call", "client", "closed", "ended", "head", "id", "index", "pieces", "restarts", "sent", "tail")
 
     def __init__(self, call: ToolCall, id: str) -> None:
         self.call = call
@@ -41,7 +41,8 @@ class CallLine:
         self.sent = 0  # characters of argument text
         self.pieces: list[str] = []  # them, where the shape repeats them at the end
         self.restarts = False  # a reader could take a fragment for a repetition of the ones before
-        self.ended = False
+        self.closed = False  # by the source
+        self.ended = False  # in the target
 
 
 class TextLine:
@@ -75,8 +76,8 @@ class Shape:
     #: The provider whose protocol this is.
     PROVIDER: ClassVar[str]
     ID_PREFIX: ClassVar[str]
-    #: Has a place for more than one choice.
-    CHOICES: ClassVar[bool] = False
+    #: Has a place for so many choices.
+    CHOICES: ClassVar[int] = 1
     #: Has a place for calls that the provider runs.
     PROVIDER_CALLS: ClassVar[bool] = True
     #: Its readers run calls on a plain stop, too.

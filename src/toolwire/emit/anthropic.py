@@ -37,7 +37,7 @@ class AnthropicShape(Shape):
         self._blocks = 0
         self._open_text: int | None = None
         self._before: list[CallLine] = []  # calls since the last fallback
-        self._closed: list[CallLine] = []  # calls that the source closed, whose blocks have not ended
+        self._ending: list[CallLine] = []  # calls with text that the source closed, whose blocks end with the next start
 
     def begin(self, out: list[str]) -> None:
         message: dict[str, Any] = {
@@ -54,10 +54,9 @@ class AnthropicShape(Shape):
 
     def _block(self, out: list[str], block: dict[str, Any]) -> int:
         self._close_text(out)
-        for line in self._closed:
-            if line.sent:
-                self._end_call(out, line)
-        self._closed = [line for line in self._closed if not line.ended]
+        for line in self._ending:
+            self._end_call(out, line)
+        self._ending.clear()
         index = self._blocks
         self._blocks += 1
         _event(out, {"type": "content_block_start", "index": index, "content_block": block})
@@ -82,20 +81,25 @@ class AnthropicShape(Shape):
 
     def _fallback(self, out: list[str]) -> None:
         """Another model took over after calls that are superseded."""
-        if any("superseded" in line.call.doubts for line in self._before):
+        # The first one tells: a fallback supersedes all calls before it.
+        if self._before and "superseded" in self._before[0].call.doubts:
             for line in self._before:
-                self._end_call(out, line, whole=line in self._closed)
+                self._end_call(out, line, whole=line.closed)
             index = self._block(out, {"type": "fallback"})
             _event(out, {"type": "content_block_stop", "index": index})
             self._before = []
 
     def arguments(self, out: list[str], line: CallLine, text: str) -> None:
+        if line.closed and not line.sent:
+            self._ending.append(line)
         written = quoted(text)
         out += (line.head, written if line.call.kind == "json" else quoted(written[1:-1]), line.tail)
 
     def call_end(self, out: list[str], line: CallLine) -> None:
         # Not yet: the end of a Responses turn may add to the text.
-        self._closed.append(line)
+        line.closed = True
+        if line.sent:
+            self._ending.append(line)
 
     def _end_call(self, out: list[str], line: CallLine, *, whole: bool = True) -> None:
         if line.ended:
@@ -123,7 +127,7 @@ class AnthropicShape(Shape):
         self._close_text(out)
         self._fallback(out)
         for line in calls:
-            self._end_call(out, line, whole=not ending.word or line in self._closed)
+            self._end_call(out, line, whole=not ending.word or line.closed)
         word = ending.word or ("tool_use" if ending.for_tools else "end_turn")
         usage: dict[str, Any] = {"input_tokens": 0, "output_tokens": 0}
         if ending.raw_usage is not None:

@@ -22,7 +22,7 @@ class ChatShape(Shape):
     PROVIDER = OpenAIChatAdapter.PROVIDER
     REASONS = OpenAIChatAdapter.REASONS
     ID_PREFIX = "chatcmpl-"
-    CHOICES: ClassVar[bool] = True
+    CHOICES: ClassVar[int] = 128  # the most that the API makes; each is begun, so that one high index must not cost more
     PROVIDER_CALLS: ClassVar[bool] = False
     WORDS = {
         Outcome.LENGTH: "length",
