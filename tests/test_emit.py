@@ -409,6 +409,35 @@ def test_two_choices_keep_their_places() -> None:
         assert [(c.choice, c.id) for c in back.calls] == [(0, "c1")]
 
 
+@pytest.mark.parametrize("size", [1, 40, 10_000])
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_name_that_comes_with_the_last_object_goes_out_with_its_call(target: str, size: int) -> None:
+    item = {"type": "function_call", "id": "fc_1", "status": "completed", "arguments": '{"a":1}'}
+    body = sse(
+        {"type": "response.created", "response": {"id": "r", "status": "in_progress", "output": []}},
+        {"type": "response.output_item.added", "output_index": 0, "item": item | {"status": "in_progress", "arguments": ""}},
+        {"type": "response.function_call_arguments.delta", "output_index": 0, "item_id": "fc_1", "delta": '{"a":1}'},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {"id": "r", "status": "completed", "output": [item | {"name": "f", "call_id": "c1"}]}},
+    )
+    data, result = emitted("openai-responses", [body[i : i + size] for i in range(0, len(body), size)], target)
+    expected = [("f", "{'a': 1}")]
+    assert ran(tw.TurnGate().decide(result), target) == expected
+    back = read(target, [data])
+    assert back.calls[0].id == "c1"
+    assert ran(tw.TurnGate().decide(back), "") == expected
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_calls_stand_as_they_were_announced(target: str) -> None:
+    late = [{"index": 0, "id": "c1", "function": {"arguments": "{}"}}, entry(1, "c2", "g", "{}"), {"index": 0, "function": {"name": "f"}}]
+    data, result = emitted("openai-chat", [chat(*late)], target)
+    assert [call.name for call in result.calls] == ["f", "g"]
+    back = read(target, [data])
+    assert [(call.id, call.name) for call in back.calls] == [("c2", "g"), ("c1", "f")]
+    assert tw.TurnGate().decide(back).action == "run"
+
+
 @pytest.mark.parametrize("index", [-1, 128, 1_000_000])
 def test_a_choice_far_off_is_left_out_and_costs_nothing(index: int) -> None:
     body = sse(

@@ -13,7 +13,8 @@ The end is decided here and nowhere else:
    deltas) makes it an error.
 
 What is written depends on events only, never on how a call looks at the moment, because a call may be further than the event
-about it: bytes do not depend on the chunks that the source came in. The one exception is an id that comes after its call's name.
+about it: bytes do not depend on the chunks that the source came in. The exceptions are an id or a name that comes after the
+announcement of its call.
 """
 
 from __future__ import annotations
@@ -86,7 +87,8 @@ class Emitter:
         self._id = shape.ID_PREFIX + uuid.uuid4().hex if response_id is None else response_id
         self._shape = shape(Header(self._id, model, created))
         self._begun = False
-        self._calls: dict[str, CallLine | None] = {}  # by key; None: the target has no place for it
+        self._calls: dict[str, CallLine | None] = {}  # by key; None: the target has no place for it, or not yet
+        self._unnamed: set[str] = set()  # calls whose names may still come
         self._texts: dict[tuple[int, str], TextLine] = {}
         self._text: TextLine | None = None  # what the last text was written to, if nothing stands between
         self._ended = False
@@ -127,7 +129,11 @@ class Emitter:
             elif isinstance(event, TextDelta):
                 self._add_text(out, event.text, event.channel, event.choice)
             elif isinstance(event, CallStart):
-                self._announce(out, event.call)
+                if event.call.name is None:  # some gateways tell it with the last object; a name can not be sent later
+                    self._unnamed.add(event.call.key)
+                    calls[event.call.key] = None
+                else:
+                    self._announce(out, event.call)
             elif isinstance(event, CallEnd):
                 line = calls.get(event.call.key)
                 if line is not None:
@@ -224,9 +230,12 @@ class Emitter:
             if len(text) > sent:
                 self._add_text(out, text[sent:], channel, choice)
         for call in result.calls:
-            line = self._calls[call.key] if call.key in self._calls else self._announce(out, call)
+            known_call = call.key in self._calls and call.key not in self._unnamed
+            line = self._calls[call.key] if known_call else self._announce(out, call)
             if line is None:
                 continue
+            if call.closed and not known_call:
+                self._shape.call_end(out, line)
             line.call = call  # the same, unless the emitter was pickled without its turn
             text = call.text
             if len(text) > line.sent and "args_out_of_order" not in call.marks:
