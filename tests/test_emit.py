@@ -643,6 +643,33 @@ def test_a_pickled_emitter_goes_on_where_it_was(source: str, target: str, togeth
         assert written + emitter.emit(turn.take_events()) + emitter.finish(result) == expected, cut
 
 
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_turn_of_two_responses_leaves_as_one(target: str) -> None:
+    def message(id: str, said: str, call: str, reason: str) -> bytes:
+        return named(
+            {"type": "message_start", "message": {"id": id, "content": []}},
+            {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": said}},
+            {"type": "content_block_stop", "index": 0},
+            {"type": "content_block_start", "index": 1, "content_block": {"type": "tool_use", "id": call, "name": "f", "input": {}}},
+            {"type": "content_block_delta", "index": 1, "delta": {"type": "input_json_delta", "partial_json": '{"a":1}'}},
+            {"type": "content_block_stop", "index": 1},
+            {"type": "message_delta", "delta": {"stop_reason": reason}},
+            {"type": "message_stop"},
+        )
+
+    turn, emitter = tw.Turn("anthropic"), Emitter(target, response_id="r_1")
+    data = emitter.emit(turn.feed(message("m1", "one ", "c1", "pause_turn")))
+    turn.finish()
+    turn.hop()
+    assert not tw.TurnGate().decide(read(target, [data])).runnable
+    data += emitter.emit(turn.feed(message("m2", "two", "c2", "tool_use")))
+    result = turn.finish()
+    back = read(target, [data + emitter.finish(result)])
+    assert [(call.id, call.text) for call in back.calls] == [("c1", '{"a":1}'), ("c2", '{"a":1}')]
+    check(result, back, target)
+
+
 def test_wrong_use_is_a_usage_error() -> None:
     for options in ({"hold": "always"}, {"gate": tw.TurnGate()}, {"hold": "gate", "gate": tw.GatePolicy()}, {"response_id": " "}):
         with pytest.raises(tw.UsageError):
