@@ -15,12 +15,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 RESUMABLE = {"openai-responses": "sequence_number", "google-interactions": "event_id"}
 CASES = sorted(
     # JSON outside any frame can not be sent again by number.
-    (
-        path
-        for provider in RESUMABLE
-        for path in (FIXTURES / provider).glob("*.sse")
-        if path.stat().st_size < 12_000 and not path.stem.endswith("_unprefixed")
-    ),
+    (path for provider in RESUMABLE for path in (FIXTURES / provider).glob("*.sse") if path.stat().st_size < 12_000 and not path.stem.endswith("_unprefixed")),
     key=lambda path: (path.parent.name, path.name),
 )
 MOST_CUTS = 60

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from turn_helpers import calls, chunk, entry, sse
 
 import toolwire as tw
 from toolwire import Outcome
+from turn_helpers import calls, chunk, entry, sse
 
 PARTS = [
     calls(entry(0, "a", "find", '{"n":'), index=0),
@@ -59,7 +59,13 @@ def test_a_choice_that_never_came_is_unknown() -> None:
 
 
 def test_a_refusal_beside_a_plain_stop_is_its_own_choices_affair() -> None:
-    whole = result(chunk({"refusal": "no"}, index=0), chunk(finish="stop", index=0), calls(entry(0, "b", "find", "{}"), index=1), chunk(finish="tool_calls", index=1), "[DONE]")
+    whole = result(
+        chunk({"refusal": "no"}, index=0),
+        chunk(finish="stop", index=0),
+        calls(entry(0, "b", "find", "{}"), index=1),
+        chunk(finish="tool_calls", index=1),
+        "[DONE]",
+    )
     assert whole.choices == {0: (Outcome.REFUSED, "stop"), 1: (Outcome.TOOL_CALLS, "tool_calls")}
     assert decided(whole.choice(1)) == ("run", "ended", ["b"])
 

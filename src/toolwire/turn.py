@@ -697,7 +697,7 @@ class Turn:
             runs_on_stop=adapter is not None and adapter.RUNS_ON_STOP and not (record.profile == "strict" and adapter.TOOL_REASON),
             has_end_marker=record.terminal,
             extra=record.extra,
-            choices={choice: self._judge(*end, choice) for choice, end in record.ends.items()} if ended and record.error is None else {},
+            choices=self._choices(outcome, reason) if well else {},
         )
         if not ended and result.error is None and cause is None:
             nothing = not self._record.payloads and not record.calls and not result.text
@@ -720,11 +720,17 @@ class Turn:
             return (Outcome.CANCELLED if word == "aborted" else Outcome.CUT), record.reason
         return self._judge(record.outcome or Outcome.UNKNOWN, record.reason, None)
 
+    def _choices(self, outcome: Outcome, reason: str | None) -> dict[int, tuple[Outcome, str | None]]:
+        ends = self._record.ends
+        if len(ends) == 1:  # then it is the whole turn's
+            return dict.fromkeys(ends, (outcome, reason))
+        return {choice: self._judge(*end, choice) for choice, end in ends.items()}
+
     def _judge(self, outcome: Outcome, reason: str | None, choice: int | None) -> tuple[Outcome, str | None]:
         """What the finish reason of one choice, or of all (None), comes to beside what was said and called."""
         record = self._record
         mine = any(call.runs_on == "client" and choice in (None, call.choice) for call in record.calls)
-        refusal = any(channel == "refusal" and choice in (None, of) for of, channel in record.texts())
+        refusal = any(channel == "refusal" and choice in (None, of) for of, channel in record.channels)
         mark = None
         if outcome is Outcome.UNKNOWN:
             mark = "unknown_reason"

@@ -8,7 +8,7 @@ most restrictive one, ``turn`` decides about the end, the gate about the rest.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeGuard
 
 from .._calls import ArgumentBuffer
@@ -326,6 +326,11 @@ class TurnRecord(Tally):
     def marks(self) -> tuple[Mark, ...]:
         text_marks = [m for b in (self._texts or {}).values() for m in b.marks]
         return (*(self._marks or {}).values(), *text_marks)
+
+    @property
+    def channels(self) -> Iterable[tuple[int, Channel]]:
+        """Where there is text: (choice, channel)."""
+        return self._texts or ()
 
     def texts(self) -> dict[tuple[int, str], str]:
         """Text by (choice, channel)."""
