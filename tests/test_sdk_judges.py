@@ -7,6 +7,7 @@ stream that a gate refuses. docs/judges.md says who is right. ``python tests/tes
 from __future__ import annotations
 
 import json
+import tomllib
 import warnings
 from collections import Counter
 from importlib.metadata import PackageNotFoundError, version
@@ -98,7 +99,13 @@ DIFFERENCES = (
         "no streamed chunk came, but a whole completion, which holds the same call",
         ("quirks/41_completion_body", "quirks/42_whole_completion"),
     ),
-    Difference("openai, chat", "raises JSONDecodeError", "Turn", "an empty payload between good ones is a heartbeat", ("quirks/48_noise",)),
+    Difference(
+        "openai, chat",
+        "raises JSONDecodeError",
+        "Turn",
+        "blocks without data (a lone `retry:`), and a keep-alive that a proxy sent as `data:`, are no chunks",
+        ("quirks/48_noise",),
+    ),
     Difference(
         "openai, chat",
         "raises JSONDecodeError",
@@ -193,7 +200,7 @@ DIFFERENCES = (
         "mistralai",
         "other calls",
         "Turn",
-        "a missing index is 0 in the SDK's type, so two calls look like one; another id is another call",
+        "two whole calls, both with index 0, which is the SDK's default: joined by index they are one; another id is another call",
         ("mistral/index_zero_for_all",),
     ),
     Difference("ollama", "other calls", "Turn", "the SDK's type has no `id`, although newer servers send one", ("ollama/ids",)),
@@ -341,6 +348,11 @@ def test_the_page_says_what_was_found() -> None:
     lines = PAGE.read_text("utf-8").splitlines()
     tables = [line for before, line in zip(lines, lines[1:], strict=False) if line.startswith("| ") and before.startswith("|")]
     assert tables == page_rows()
+
+
+def test_the_extra_installs_what_was_recorded() -> None:
+    pins = tomllib.loads((PAGE.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]["judges"]
+    assert dict(pin.split("==") for pin in pins) == json.loads(RECORD.read_text("utf-8"))["versions"]
 
 
 def test_the_tables_name_fixtures_that_exist() -> None:
