@@ -149,7 +149,7 @@ cdef class ArgumentBuffer:
     def value(self):
         """The live value, see ``JSONParser.value``."""
         self.sync()
-        return self.parser.value
+        return self.parser.live()
 
     def snapshot(self):
         """See ``JSONParser.snapshot``."""
@@ -301,7 +301,7 @@ cdef class ToolCall:
         if not buffer.json:
             return buffer.text
         buffer.sync()
-        value = buffer.parser.value
+        value = buffer.parser.live()
         return {} if value is MISSING and self._empty_is_object else value
 
     def snapshot(self):

@@ -94,6 +94,7 @@ cdef class JSONParser:
     cdef int run_str(self, str text) except -1
     cdef int release_held(self) except -1
     cdef int check_open(self) except -1
+    cdef object live(self)
     cdef object trailing_error(self)
 
 

@@ -345,7 +345,7 @@ cdef class JSONParser:
             self.error = error
             raise error
         self.finished = True
-        return self.value
+        return self.live()
 
     cdef object trailing_error(self):
         cdef bytes rest
@@ -381,6 +381,9 @@ cdef class JSONParser:
 
         It grows in place. An open container may be changed by the caller; the parser then goes on with what is there.
         """
+        return self.live()
+
+    cdef object live(self):
         if self.b.root == NULL:
             return MISSING
         if self.b.depth:

@@ -3,8 +3,8 @@
 text.
 
 An adapter that has handled a payload whose only effect was to add one string to a call or to a channel of text says so
-(``TurnRecord.plain``). The next payload that is the same but for that string (see ``_pytemplate.h``) has the same effect, so it is
-carried out here, without asking the adapter again. Anything else that happens ends all lanes.
+(``TurnRecord.plain``). The next payload that is the same but for that string (see ``_core/tw_template.h``) has the same effect, so it
+is carried out here, without asking the adapter again. Anything else that happens ends all lanes.
 """
 
 cimport cython
