@@ -254,7 +254,7 @@ __attribute__((target("avx2"))) static inline const uint8_t *tw_scan_eol_wide(co
 static inline const uint8_t *tw_scan_long_line(const uint8_t *p, const uint8_t *end)
 {
 #if TW_AVX2
-    if (TW_LIKELY(tw_has_avx2())) return tw_scan_eol_wide(p, end);
+    if (end - p >= 128 && tw_has_avx2()) return tw_scan_eol_wide(p, end);
 #endif
     return tw_scan_eol(p, end);
 }

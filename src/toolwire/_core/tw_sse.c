@@ -341,7 +341,7 @@ int tw_sse_next(tw_sse *m, tw_frame *out)
                 continue;
             }
         }
-        if (m->state == ST_SSE_LINE_START && !m->block_open && whole_block(m, out, &eol)) return 1;
+        if (m->state == ST_SSE_LINE_START && !m->block_open && m->end - p > 8 && whole_block(m, out, &eol)) return 1;
         /* Every other line of a stream of small frames is blank: not worth a vector. */
         if (eol == NULL) eol = *p == '\n' ? p : tw_scan_long_line(p, m->end);
         n = (size_t)(eol - p);
