@@ -75,6 +75,7 @@ cdef extern from "_pybuild.h":
     void tw_grow_set_length(PyObject *, Py_ssize_t)
     int copy_characters "tw_copy_characters"(PyObject *, Py_ssize_t, object, Py_ssize_t) except -1
     int tw_scratch_add(tw_build *, const uint8_t *, size_t)
+    object raise_pending "tw_null_result"()
 
 
 cdef class JSONParser:

@@ -631,14 +631,8 @@ cdef PyObject *own(object o) noexcept:
 cdef extern from *:
     """
     static inline PyObject *tw_steal(PyObject *o) { return o; }
-    static inline PyObject *tw_null_result(void)
-    {
-        if (!PyErr_Occurred()) PyErr_NoMemory();
-        return NULL;
-    }
     """
     object steal "tw_steal"(PyObject *)
-    object raise_pending "tw_null_result"()
 
 
 def loads(data, *, max_depth=512, max_bytes=None, surrogates="error", duplicate_keys="last", allow_nan=False,

@@ -10,8 +10,8 @@ from libc.string cimport memset
 from ._framing cimport Frame
 from ._json cimport (
     ST_JSON_DONE, ST_JSON_ERROR, ST_JSON_IN_NUMBER, TW_E_MEMORY, TW_NUM_INT, TW_OK, TW_SURROGATES_KEEP, first_content, json_error,
-    trailing, truncated, tw_b_number, tw_build, tw_build_clear, tw_build_init, tw_json, tw_json_init, tw_json_stack_bytes, tw_keys,
-    tw_num_may_end,
+    raise_pending, trailing, truncated, tw_b_number, tw_build, tw_build_clear, tw_build_init, tw_json, tw_json_init,
+    tw_json_stack_bytes, tw_keys, tw_num_may_end,
 )
 
 from ._json import MISSING
@@ -25,16 +25,6 @@ cdef extern from "_core/tw_template.h":
     int tw_template_make(tw_template *, const tw_template *, const tw_aim *, const uint8_t *, size_t)
     void tw_template_free(tw_template *)
     int tw_template_fit(const tw_template *, const tw_span *, tw_span *, const uint8_t *, size_t, tw_fit *)
-
-cdef extern from *:
-    """
-    static inline PyObject *tw_null_result(void)
-    {
-        if (!PyErr_Occurred()) PyErr_NoMemory();
-        return NULL;
-    }
-    """
-    object raise_pending "tw_null_result"()
 
 
 cdef enum:

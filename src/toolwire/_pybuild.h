@@ -70,6 +70,13 @@ static void tw_build_init(tw_build *b, tw_keys *keys)
     b->lent = TW_NOT_LENT;
 }
 
+/* What a function returns whose exception is set, or is that there is no memory. */
+static inline PyObject *tw_null_result(void)
+{
+    if (!PyErr_Occurred()) PyErr_NoMemory();
+    return NULL;
+}
+
 /* Drops everything but the options. Objects are taken out before they are released: releasing may run foreign code. */
 static void tw_build_clear(tw_build *b)
 {

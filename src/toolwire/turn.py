@@ -307,8 +307,7 @@ class Turn:
             self._hold(frame)
             return
         if frame.size == len(_DONE) and frame.raw == _DONE:
-            record.payloads += 1
-            self._adapter.done_marker()
+            self._done()
             return
         try:
             payload = self._projection.apply(frame)
@@ -345,9 +344,7 @@ class Turn:
         if not raw or raw.startswith(b":"):
             record.mark("ignored_frames")
         elif raw == _DONE:
-            self._record.payloads += 1
-            if self._adapter is not None:
-                self._adapter.done_marker()
+            self._done()
         elif frame.event == "error":
             self._record.payloads += 1
             record.fail(frame.data)
@@ -362,6 +359,12 @@ class Turn:
             raise MalformedJSON(
                 f"the payload is no JSON ({error.code} at its byte {error.offset}): {raw[:80]!r}", code=error.code, offset=_place(frame, error)
             ) from error
+
+    def _done(self) -> None:
+        """The payload ``[DONE]``."""
+        assert self._adapter is not None
+        self._record.payloads += 1
+        self._adapter.done_marker()
 
     def _ill_formed(self, frame: Frame) -> None:
         """Ill-formed UTF-8 is U+FFFD by the event-stream rules. Text may show it; arguments with it are not trusted."""
