@@ -41,7 +41,7 @@ ROWS: dict[str, list[tuple[str, str, str]]] = {
         ("a request for approval", "nothing_to_run", "end_mcp_approval_request"),
     ],
     "anthropic": [
-        ("tool_use and message_stop", "run", "end_tool_use parallel invoke_demo"),
+        ("tool_use and message_stop", "run", "end_tool_use parallel invoke_demo vertex_demo"),
         ("tool_use, one call invalid", "run", "parallel_one_invalid"),
         ("tool_use and a fallback block", "run", "end_tool_use_fallback"),
         ("end_turn, stop_sequence beside calls", "refuse", "end_end_turn_with_tool_use end_stop_sequence_with_tool_use"),
@@ -98,6 +98,12 @@ ROWS: dict[str, list[tuple[str, str, str]]] = {
         ("error", "refuse", "end_error_with_calls error_object error_first"),
         ("an unknown reason", "refuse", "end_moonlight_with_calls"),
         ("no reason", "refuse", "end_no_reason_with_calls end_done_only cut_complete_call"),
+        ("conversation.response.done", "run", "conversation_demo conversation_handoff conversation_end_needs_approval_beside_a_call"),
+        ("conversation.response.done, no call for the client", "nothing_to_run", "conversation_end_text conversation_end_only_provider_run"),
+        ("conversation.response.done after a cut call", "refuse", "conversation_end_half_call"),
+        ("a request for approval", "nothing_to_run", "conversation_end_needs_approval"),
+        ("conversation.response.error", "refuse", "conversation_error_object conversation_error_first"),
+        ("no conversation.response.done", "refuse", "conversation_cut_complete_call conversation_end_done_only"),
     ],
     "cohere": [
         ("TOOL_CALL", "run", "demo parallel end_done"),

@@ -38,6 +38,7 @@ from .gate import GateDecision, GatePolicy, Refusal, RunnableCall, TurnGate
 from .limits import Limits
 from .marks import Mark
 from .turn import PROVIDERS, Turn
+from .ws import ResponsesSocket
 
 __version__ = "0.1.0"
 
@@ -69,6 +70,7 @@ __all__ = [
     "Outcome",
     "ProviderError",
     "Refusal",
+    "ResponsesSocket",
     "RunnableCall",
     "SSEFramer",
     "StreamError",

@@ -36,6 +36,7 @@ CODES: dict[str, str] = {
     "turn.cut": "the body ended before the provider ended the turn",
     "turn.empty": "the body held nothing at all",
     "turn.too_many_calls": "more calls in one turn than Limits.max_calls",
+    "turn.too_many_streams": "more responses open on one socket than ResponsesSocket(max_streams=...)",
     "turn.too_much_text": "more text in one turn than Limits.max_text_chars",
     "turn.args_too_long": "argument text of one call longer than Limits.max_argument_chars",
     "turn.bad_partial_args": "streamed argument pieces that contradict each other or exceed their limits",

@@ -14,6 +14,7 @@ from .cohere import CohereAdapter
 from .google_generate import GoogleGenerateAdapter
 from .google_interactions import InteractionsAdapter
 from .mistral import MistralAdapter
+from .mistral_conversations import EVENTS as _CONVERSATIONS
 from .ollama import OllamaAdapter
 from .openai_chat import OpenAIChatAdapter
 from .openai_responses import ResponsesAdapter
@@ -75,6 +76,8 @@ def detect(payload: Mapping[str, Any]) -> str | None:
             return ResponsesAdapter.PROVIDER
         if kind in _ANTHROPIC:
             return AnthropicAdapter.PROVIDER
+        if kind in _CONVERSATIONS:
+            return MistralAdapter.PROVIDER
         if kind in _COHERE:
             return CohereAdapter.PROVIDER
         if kind == "error" and isinstance(payload.get("error"), dict):

@@ -106,6 +106,7 @@ RESPONSE: Mapping[str, Any] = {
     "usage": True,
     "error": True,
     "incomplete_details": {"reason": True},
+    "status_details": {"reason": True, "error": True},
 }
 
 #: Parts of messages and reasoning, by part type: which part it is, and where its text goes.

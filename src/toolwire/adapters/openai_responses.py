@@ -1,8 +1,8 @@
 """OpenAI Responses, over SSE or WebSocket messages, and servers that speak its shape.
 
 - Framing: SSE with named events; the name repeats ``data.type``, which counts.
-- Terminal marker: ``response.completed``, ``.incomplete`` or ``.failed``. The ``status`` inside has the last word where it is
-  worse than the event's name. ``[DONE]`` means nothing here.
+- Terminal marker: ``response.completed``, ``.incomplete`` or ``.failed``; in the Realtime form
+  ``response.done``. The ``status`` inside has the last word where it is worse than the event's name. ``[DONE]`` means nothing here.
 - Items are joined by ``output_index``; item ids may change from event to event, and some servers have no index, then the item id
   joins them. The id that a tool result has to name is ``call_id``, which stands in the item only.
 - Argument text comes up to four times: as deltas, in ``.done``, in ``output_item.done`` and in the terminal ``response.output``.
@@ -584,10 +584,15 @@ class ResponsesAdapter(Adapter):
         elif response.get("status") == "failed" or response.get("error"):
             self._end(response, "failed", frame)
 
+    def _done(self, payload: dict[str, Any], frame: Frame) -> None:
+        """Realtime's one end for all; without a status it says nothing."""
+        response = self._same_response(payload.get("response"), payload.get("type"))
+        self._end(response, blank(response.get("status")) or "in_progress", frame)
+
     def _end(self, response: dict[str, Any], event: str, frame: Frame) -> None:
         """The end of the response. ``event`` is the status that the event's name stands for."""
         record = self.record
-        error, status = response.get("error"), response.get("status")
+        error, status = response.get("error") or member_of("status_details", "error")(response), response.get("status")
         status = event if type(status) is not str or (status == "completed" != event) else status
         if status in ("in_progress", "queued") and not error and event != "failed":
             record.mark("no_finish_reason", detail=f"response.{event} with status {status}")
@@ -607,7 +612,8 @@ class ResponsesAdapter(Adapter):
                 message=message if type(message) is str else "the response failed" if not error else None,
             )
         if status == "incomplete":
-            word = blank(member_of("incomplete_details", "reason")(response)) or status
+            details = "incomplete_details" if response.get("incomplete_details") else "status_details"
+            word = blank(member_of(details, "reason")(response)) or status
             record.finish_reason(word, outcome_of(word, self.REASONS))
         else:
             record.finish_reason(status, Outcome.STOP if status == "completed" else outcome_of(status, {}))
@@ -752,6 +758,7 @@ _HANDLERS: Mapping[str, _Handler] = {
     "response.completed": _ends("completed"),
     "response.incomplete": _ends("incomplete"),
     "response.failed": _ends("failed"),
+    "response.done": ResponsesAdapter._done,
     "response.output_item.added": ResponsesAdapter._item_added,
     "response.output_item.done": ResponsesAdapter._item_done,
     "response.content_part.added": ResponsesAdapter._part_added,
