@@ -128,6 +128,18 @@ def mistral(body: bytes) -> list[Call]:
     return [Call(*call) for call in calls.values()]
 
 
+def mistral_conversations(body: bytes) -> list[Call]:
+    sdk = _sdk("mistralai.client", "mistralai")
+    client = sdk.Mistral(api_key="none", client=_client("httpx2", body))
+    calls: dict[str, list[Any]] = {}
+    with client.beta.conversations.start_stream(inputs="hi") as stream:
+        for event in stream:
+            piece = event.data
+            if piece.type == "function.call.delta" and piece.confirmation_status not in ("pending", "denied"):
+                calls.setdefault(piece.tool_call_id, [piece.tool_call_id, piece.name, ""])[2] += piece.arguments
+    return [Call(*call) for call in calls.values()]
+
+
 def cohere(body: bytes) -> list[Call]:
     sdk = _sdk("cohere", "cohere")
     client = sdk.ClientV2(api_key="none", httpx_client=_client("httpx", body), base_url="http://localhost")
@@ -205,6 +217,7 @@ JUDGES = {
     "google-genai, generate": Judge("google-genai", google_generate),
     "google-genai, interactions": Judge("google-genai", google_interactions),
     "mistralai": Judge("mistralai", mistral),
+    "mistralai, conversations": Judge("mistralai", mistral_conversations),
     "cohere": Judge("cohere", cohere),
     "ollama": Judge("ollama", ollama),
     "botocore": Judge("botocore", bedrock),

@@ -218,6 +218,8 @@ KINDS = {
 
 def judge_of(path: Path) -> str | None:
     expect = load(path)[0]
+    if path.name.startswith("conversation_"):
+        return "mistralai, conversations"
     return JUDGE_OF.get((expect["provider"], expect["framing"]))
 
 
