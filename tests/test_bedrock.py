@@ -117,3 +117,13 @@ def test_models_own_payloads_inside_chunks() -> None:
     assert decision.reason == "turn_error"
     result, decision = play(aws.chunk(events[0]) + aws.event("chunk", {"bytes": "%"}), "anthropic")
     assert getattr(result.error, "code", None) == "frame.bad_payload"
+
+
+def test_half_a_message_after_the_stop_is_a_cut() -> None:
+    """It could be an exception. Nothing after the stop is a good end."""
+    good = binary([*CALL, *stop("tool_use")[:1]])
+    for tail in (aws.event("metadata", {"usage": {"outputTokens": 3}}), aws.exception("throttlingException", "slow")):
+        assert play(good, "bedrock")[1].action == "run"
+        for cut in range(1, len(tail)):
+            result = once([good + tail[:cut]], "bedrock", {})
+            assert (result.truncated, tw.TurnGate().decide(result).reasons) == (True, ("turn_not_ended",))

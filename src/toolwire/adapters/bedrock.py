@@ -239,8 +239,9 @@ class BedrockAdapter(Adapter):
         self.record.set_usage(members.get("usage"))
 
     def at_end(self, clean: bool) -> bool:
-        self.record.terminal = self._stopped
-        return self._stopped
+        # An exception may come after ``messageStop``, and half a message could be one.
+        self.record.terminal = self._stopped and clean
+        return self.record.terminal
 
 
 _HANDLERS: Mapping[str, Callable[[BedrockAdapter, dict[str, Any], Frame], None]] = {
