@@ -7,11 +7,14 @@ so far. None of them is a permission to run anything: that comes from ``toolwire
 from __future__ import annotations
 
 import copy
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from ._calls import ToolCall
+from ._json import loads
 from ._lanes import ArgumentsDelta, TextDelta
+from .errors import TruncatedJSON, UsageError
 
 __all__ = [
     "ArgumentsDelta",
@@ -19,6 +22,7 @@ __all__ = [
     "CallStart",
     "Channel",
     "Event",
+    "NextRequest",
     "Outcome",
     "TextDelta",
     "ToolCall",
@@ -30,6 +34,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from ._framing import Frame
+    from .adapters import Adapter
     from .marks import Mark
 
 Channel: TypeAlias = Literal["text", "reasoning", "refusal"]
@@ -50,6 +55,10 @@ class Outcome(StrEnum):
     UNKNOWN = "UNKNOWN"
     STOP = "STOP"
     TOOL_CALLS = "TOOL_CALLS"
+
+
+_GOES_BACK = (Outcome.TOOL_CALLS, Outcome.STOP, Outcome.PAUSED, Outcome.CONTINUE)
+_GOES_BACK_AS_TEXT = (Outcome.LENGTH, Outcome.REFUSED)
 
 
 class CallStart:
@@ -115,6 +124,23 @@ class TurnEnd:
 Event: TypeAlias = TextDelta | CallStart | ArgumentsDelta | CallEnd | UsageUpdate | UnknownFrame | TurnEnd
 
 
+@dataclass(frozen=True, slots=True)
+class NextRequest:
+    """What the request after a turn needs, in the provider's own shape.
+
+    Attributes:
+        kind: "answer": the calls' results follow ``append``, and a new turn begins. "resend": the message as it came, and nothing else; the
+            body goes on with the same turn (``Turn.hop``). "continue": the same request with ``members``; the body goes on with the same
+            turn. "resume": the same response asked for once more, from ``members`` on (``Turn.resume``).
+        append: what ``messages`` (``contents``, ``input``) gain.
+        members: other members of the request.
+    """
+
+    kind: Literal["answer", "resend", "continue", "resume"]
+    append: list[dict[str, Any]]
+    members: dict[str, Any]
+
+
 class TurnResult:
     """Everything one turn gave, good or bad.
 
@@ -143,6 +169,8 @@ class TurnResult:
     __slots__ = (
         "calls",
         "cause",
+        "_adapter",
+        "_choice",
         "choices",
         "ended",
         "error",
@@ -181,7 +209,10 @@ class TurnResult:
         has_end_marker: bool,
         extra: dict[str, Any] | None = None,
         choices: dict[int, tuple[Outcome, str | None]] | None = None,
+        adapter: Adapter | None = None,
     ) -> None:
+        self._adapter = adapter
+        self._choice = 0
         self.provider = provider
         self.calls = calls
         self.texts = texts
@@ -214,7 +245,66 @@ class TurnResult:
         if self.choices:
             alone.outcome, alone.reason = self.choices.get(index, (Outcome.UNKNOWN, None))
         alone.choices = {}
+        alone._choice = index
         return alone
+
+    def replay(self) -> list[dict[str, Any]]:
+        """This response as the provider's own API takes it back: what ``messages`` (``contents``, ``input``) gain by it.
+
+        One message for most; for Responses the output items, for Interactions the steps. Everything that has to go back is in its place:
+        signatures on the part they came with, reasoning with its encrypted content, callers and namespaces, results of tools that the
+        provider ran. Ids that this library made up are written only where the protocol can not do without one. After ``Turn.hop()`` it is
+        the last response alone; the earlier ones have gone back already.
+
+        Returns:
+            Plain data for ``json.dumps``, the caller's own. Empty if there is nothing to send back.
+
+        Raises:
+            UsageError: the turn has not ended well, a call of it is in doubt, or its arguments can not be written: no message of the
+                provider's, so nothing to go on from. A turn that was cut by its length or refused is sent back only if it has no calls.
+        """
+        if self._adapter is None or not (self.outcome in _GOES_BACK or (self.outcome in _GOES_BACK_AS_TEXT and not self.calls)):
+            raise UsageError(f"a turn with outcome {self.outcome} {'and calls ' if self.calls else ''}is nothing to send back")
+        for call in self.calls:
+            if "superseded" in call.doubts:
+                continue
+            for reason, detail in call.doubts.items():
+                raise UsageError(f"call {call.key} ({call.name}) is in doubt: {reason}: {detail}")
+            if _is_truncated(call):
+                raise UsageError(f"call {call.key} ({call.name}) is in doubt: args_incomplete: its JSON has no end")
+        return self._adapter.replay(self.texts, self._choice)
+
+    def next_request(self) -> NextRequest | None:
+        """What the request that follows this turn needs; None where the turn is over, or nothing can be made of it.
+
+        Raises:
+            UsageError: as ``replay``.
+        """
+        adapter, outcome = self._adapter, self.outcome
+        if adapter is None:
+            return None
+        if outcome is Outcome.PAUSED:
+            return NextRequest("resend", self.replay(), {})
+        if outcome is Outcome.CONTINUE:
+            return NextRequest("continue", [], adapter.continuation())
+        if outcome in (Outcome.TOOL_CALLS, Outcome.STOP) and any(call.runs_on == "client" for call in self.calls):
+            return NextRequest("answer", self.replay(), {})
+        if outcome is Outcome.CUT and adapter.RESUMES_BY is not None and self.resume_point is not None:
+            return NextRequest("resume", [], {adapter.RESUMES_BY: self.resume_point})
+        return None
 
     def __repr__(self) -> str:
         return f"<TurnResult {self.provider} {self.outcome} reason={self.reason!r} {len(self.calls)} calls, {len(self.text)} characters of text>"
+
+
+def _is_truncated(call: ToolCall) -> bool:
+    """Does the argument text stop in the middle? Text that is no JSON at all is something else."""
+    if call.kind == "text" or call.complete or not call.text.strip():
+        return False
+    try:
+        loads(call.text, surrogates="keep")
+    except TruncatedJSON:
+        return True
+    except ValueError:
+        return False
+    return False

@@ -615,7 +615,7 @@ class Turn:
         if self._error is not None:
             raise self._error.with_traceback(None)
         adapter, record = self._adapter, self._record
-        if adapter is None or not adapter.RESUMABLE:
+        if adapter is None or adapter.RESUMES_BY is None:
             raise UsageError(f"a {self._provider} body can not be resumed: its events have no numbers or ids; start the turn over")
         if record.resume_point is None:
             raise UsageError("nothing with a number or an id has come yet: start the turn over")
@@ -627,8 +627,8 @@ class Turn:
     def hop(self) -> None:
         """The result said ``PAUSED`` or ``CONTINUE``: what is fed from here on is the next response of the same turn.
 
-        Calls, text, usage and marks stay and go on; the end of the turn has to come anew. What the next request needs is in the result:
-        ``extra`` and ``resume_point`` hold a continuation token; a paused message is sent back as it is. Calls of all the responses
+        Calls, text, usage and marks stay and go on; the end of the turn has to come anew. ``TurnResult.next_request`` says what the next
+        request needs. Calls of all the responses
         are released together, by the last result, or not at all.
 
         Raises:
@@ -643,6 +643,8 @@ class Turn:
         record.next_response()
         self._new_body()
         self._adapter = type(adapter)(record)
+        if result.outcome is Outcome.CONTINUE:
+            self._adapter.goes_on(adapter)
 
     def _new_body(self) -> None:
         self._lanes.clear()
@@ -701,6 +703,7 @@ class Turn:
             has_end_marker=record.terminal,
             extra=record.extra,
             choices=self._choices(outcome, reason) if well else {},
+            adapter=adapter,
         )
         if not ended and result.error is None and cause is None:
             nothing = not self._record.payloads and not record.calls and not result.text

@@ -20,6 +20,7 @@ from ..marks import Mark
 if TYPE_CHECKING:
     from .._framing import Frame
     from ..limits import Limits
+    from ._message import Texts
 
 Profile = Literal["default", "strict", "tolerant"]
 
@@ -365,8 +366,8 @@ class Adapter:
     GOOD_MEMBERS: ClassVar[frozenset[str]]
     #: Members that are read even where an error object stands beside them.
     ERROR_BESIDES: ClassVar[frozenset[str]] = frozenset()
-    #: Payloads carry numbers or ids, so that a body can go on in another one.
-    RESUMABLE: ClassVar[bool] = False
+    #: Payloads carry numbers or ids, so that a body can go on in another one: the request's member that takes ``resume_point``.
+    RESUMES_BY: ClassVar[str | None] = None
     #: A cut raises ``TurnTruncated`` by default instead of returning.
     RAISES_ON_CUT: ClassVar[bool] = False
 
@@ -379,7 +380,7 @@ class Adapter:
         self.record = record
 
     def resumed(self) -> None:
-        """The payloads that follow come from a new body, which repeats or continues the one before (``RESUMABLE`` protocols)."""
+        """The payloads that follow come from a new body, which repeats or continues the one before (protocols with ``RESUMES_BY``)."""
 
     def handle(self, payload: dict[str, Any], frame: Frame) -> None:
         """One payload: the projected JSON object of ``frame``. ``payload`` holds only members named in PROJECTION.
@@ -388,6 +389,25 @@ class Adapter:
 
     def done_marker(self) -> None:
         """The payload ``[DONE]`` came."""
+
+    def replay(self, texts: Texts, choice: int) -> list[dict[str, Any]]:
+        """What the next request's messages (contents, items) gain by this response, in the provider's own shape.
+
+        Args:
+            texts: the texts of the turn as its result has them.
+            choice: of this choice or candidate.
+
+        Raises:
+            UsageError: it can not be told any more, or a call's arguments can not be written as an object.
+        """
+        raise NotImplementedError
+
+    def goes_on(self, before: Adapter) -> None:
+        """This response goes on where that of ``before`` stopped, and both make one message."""
+
+    def continuation(self) -> dict[str, Any]:
+        """The members of a request that goes on with this turn (``CONTINUE``), besides those of the first one."""
+        return {}
 
     def at_end(self, clean: bool) -> bool:
         """Called once, when the body has ended and before calls are settled.

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from ..events import Channel, ToolCall
 from ._base import blank, compact_json
+from ._message import Kept
 
 
 def member_of(*path: str) -> Callable[[dict[str, Any]], Any]:
@@ -62,6 +63,9 @@ CALLS: Mapping[str, CallKind] = {
 }
 #: What has to be sent back with any call.
 EXTRA = ("id", "caller", "namespace", "async")
+
+#: Calls that can be written from what the deltas said: where their text goes.
+_WRITTEN: Mapping[str, str] = {"function_call": "arguments", "custom_tool_call": "input"}
 
 QUIET_ITEMS = frozenset(
     {
@@ -176,7 +180,7 @@ class ObjectStream:
 class Item:
     """One output item."""
 
-    __slots__ = ("call", "call_id", "done", "given", "id", "index", "open", "parts", "status", "stream", "tail", "twin", "type")
+    __slots__ = ("call", "call_id", "done", "given", "id", "index", "kept", "open", "parts", "status", "stream", "tail", "twin", "type")
 
     def __init__(self, type: str | None, id: str | None, index: int | None) -> None:
         self.type = type  # None: only deltas were seen so far
@@ -190,8 +194,26 @@ class Item:
         self.twin = False  # its id belongs to an earlier call
         self.parts: dict[tuple[str, int], list[str]] = {}
         self.tail: list[str] | None = None  # text of an item whose start lies before this body
+        self.kept: Kept | None = None  # where the finished item stands
         self.given: Any = None  # the arguments as the item's start had them
         self.stream: ObjectStream | None = None
+
+
+def written(item: Item, last: dict[str, Any]) -> dict[str, Any]:
+    """An item as it goes back. ``last``: the item as its last event has it; some servers have none, then what the deltas said is written.
+    Empty where there is nothing to write."""
+    call = item.call
+    member = _WRITTEN.get(item.type or "")
+    if call is not None and member is not None:
+        what = last or {"type": item.type, "name": call.name, member: call.text, **call.extra}
+        return {**what, "call_id": call.id}
+    if not last and item.type == "message":
+        texts = {kind: whole_characters("".join(pieces)) for (kind, _), pieces in item.parts.items()}
+        content = [
+            {"type": "output_text", "text": text, "annotations": []} if kind == "text" else {"type": "refusal", "refusal": text} for kind, text in texts.items()
+        ]
+        return {"type": "message", "role": "assistant", "status": "completed", "content": content} if content else {}
+    return last
 
 
 def is_another(item: Item, raw: dict[str, Any]) -> bool:

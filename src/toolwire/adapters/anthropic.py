@@ -13,8 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..events import Outcome, ToolCall
+from ..errors import UsageError
+from ..events import Channel, Outcome, ToolCall
 from ._base import Adapter, TurnRecord, blank, outcome_of
+from ._message import Part, Parts, Reader, Texts, arguments_of
 
 if TYPE_CHECKING:
     from .._framing import Frame
@@ -29,6 +31,8 @@ _BLOCK: Mapping[str, Any] = {
     "input": True,
     "text": True,
     "thinking": True,
+    "signature": True,
+    "citations": True,
     **dict.fromkeys(_SENT_BACK, True),
 }
 
@@ -56,14 +60,17 @@ _THINKING = (b"delta", b"thinking")
 _TEXT_BLOCKS = frozenset({"text", "thinking"})
 _CALL_BLOCKS = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 _QUIET_DELTAS = frozenset({"signature_delta", "citations_delta", "compaction_delta"})
+#: What quiet deltas add to their block.
+_ADDED = ("signature", "citation", "content", "encrypted_content")
 
 
 class _Block:
     """One content block: its type and, for a call, the call."""
 
-    __slots__ = ("call", "given", "id", "live", "open", "type")
+    __slots__ = ("call", "given", "id", "live", "open", "part", "type")
 
-    def __init__(self, type: str, id: str | None, call: ToolCall | None) -> None:
+    def __init__(self, type: str, id: str | None, call: ToolCall | None, part: Part) -> None:
+        self.part = part
         self.type = type
         self.id = id
         self.call = call
@@ -79,7 +86,7 @@ class AnthropicAdapter(Adapter):
     PROJECTION: ClassVar[Mapping[str, Any]] = {
         "type": True,
         "index": True,
-        "delta": {"type": True, "text": True, "partial_json": True, "thinking": True, "stop_reason": True},
+        "delta": {"type": True, "text": True, "partial_json": True, "thinking": True, "stop_reason": True, **dict.fromkeys(_ADDED, True)},
         "content_block": _BLOCK,
         # An object in message_start, a sentence in an error.
         "message": {"id": True, "content": _BLOCK, "stop_reason": True, "usage": True},
@@ -99,13 +106,15 @@ class AnthropicAdapter(Adapter):
         "refusal": Outcome.REFUSED,
     }
 
-    __slots__ = ("_blocks", "_by_id", "_finished", "_message_id", "_open", "_spare", "_started", "_superseded")
+    __slots__ = ("_blocks", "_by_id", "_finished", "_message_id", "_mixed", "_open", "_parts", "_spare", "_started", "_superseded")
 
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._blocks: dict[int, _Block] = {}
         self._by_id: dict[str, _Block] = {}
         self._open: dict[int, _Block] = {}  # blocks that have not stopped
+        self._parts = Parts(record)
+        self._mixed = False  # text went to a block while another of its kind had begun after it
         self._spare = 0
         self._superseded = 0  # calls before the last fallback block
         self._started = False
@@ -165,11 +174,13 @@ class AnthropicAdapter(Adapter):
                 return
             if not block.open:
                 self.record.mark("delta_after_stop", detail=f"block {index}")
+            self._mixed = self._mixed or self._parts.latest("text" if kind == "text_delta" else "reasoning") is not block.part
             if kind == "text_delta":
                 self.record.plain_text(text, "text", 0, _TEXT)
             else:
                 self.record.plain_text(text, "reasoning", 0, _THINKING)
         elif type(kind) is str and kind in _QUIET_DELTAS:
+            _add(block.part.members, delta)
             return
         else:
             self.record.unknown(frame, f"delta {kind}")
@@ -212,39 +223,53 @@ class AnthropicAdapter(Adapter):
         if name is not None and name != call.name:
             self.record.doubt(call, "args_ambiguous", f"started again under the name {name!r}")
 
-    def _begin(self, content: dict[str, Any], kind: str, id: str | None, frame: Frame, *, whole: bool = False) -> _Block:
-        """A block that was not there before. ``whole``: nothing follows, the block is all there is of it."""
-        record = self.record
+    def _begin(self, content: dict[str, Any], kind: str, id: str | None, frame: Frame, place: tuple[str | int, ...] = ("content_block",)) -> _Block:
+        """A block that was not there before. ``place``: where it stands in the payload. In a message nothing follows it."""
+        whole = len(place) > 1
         if kind in _CALL_BLOCKS:
-            twin = self._by_id.get(id) if id is not None else None
-            call = record.start(
-                id=id if twin is None else None,
-                name=blank(content.get("name")),
-                runs_on="client" if kind == "tool_use" else "provider",
-                extra={key: content[key] for key in _SENT_BACK if content.get(key) is not None},
-            )
-            block = _Block(kind, id, call)
-            if twin is not None:
-                record.mark_call(call, "id_repeated", detail=str(id))
-            elif id is not None:
-                self._by_id[id] = block
-            self._input(block, call, content.get("input"), whole)
+            block = self._begin_call(content, kind, id, whole)
+        elif kind in _TEXT_BLOCKS:
+            block = self._begin_text(content, kind, id)
         else:
-            block = _Block(kind, id, None)
-            if kind in _TEXT_BLOCKS:
-                text = content.get("text" if kind == "text" else "thinking")
-                if type(text) is str:
-                    record.text(text, "text" if kind == "text" else "reasoning")
-            elif kind == "fallback":
-                # Another model took over. The refusal of the first may have cut the call just before this block.
-                for earlier in record.calls[self._superseded :]:
-                    record.doubt(earlier, "superseded", "a fallback block follows: another model took over")
-                self._superseded = len(record.calls)
+            block = _Block(kind, id, None, self._parts.add(kind, kept=(frame.raw, place)))
+            if kind == "fallback":
+                self._supersede()
             elif kind not in _QUIET_BLOCKS:
-                record.unknown(frame, f"block {kind}")
+                self.record.unknown(frame, f"block {kind}")
         if whole:
             self._close(block)
         return block
+
+    def _begin_call(self, content: dict[str, Any], kind: str, id: str | None, whole: bool) -> _Block:
+        record = self.record
+        twin = self._by_id.get(id) if id is not None else None
+        call = record.start(
+            id=id if twin is None else None,
+            name=blank(content.get("name")),
+            runs_on="client" if kind == "tool_use" else "provider",
+            extra={key: content[key] for key in _SENT_BACK if content.get(key) is not None},
+        )
+        block = _Block(kind, id, call, self._parts.add(kind, call=call))
+        if twin is not None:
+            record.mark_call(call, "id_repeated", detail=str(id))
+        elif id is not None:
+            self._by_id[id] = block
+        self._input(block, call, content.get("input"), whole)
+        return block
+
+    def _begin_text(self, content: dict[str, Any], kind: str, id: str | None) -> _Block:
+        channel: Channel = "text" if kind == "text" else "reasoning"
+        part = self._parts.add(kind, channel=channel, members={key: content[key] for key in ("signature", "citations") if content.get(key)})
+        text = content.get("text" if kind == "text" else "thinking")
+        if type(text) is str:
+            self.record.text(text, channel)
+        return _Block(kind, id, None, part)
+
+    def _supersede(self) -> None:
+        """Another model took over. The refusal of the first may have cut the call just before this block."""
+        for earlier in self.record.calls[self._superseded :]:
+            self.record.doubt(earlier, "superseded", "a fallback block follows: another model took over")
+        self._superseded = len(self.record.calls)
 
     def _input(self, block: _Block, call: ToolCall, value: Any, whole: bool) -> None:
         """``input`` of a start block: empty or missing it is a placeholder, else the whole argument."""
@@ -288,9 +313,9 @@ class AnthropicAdapter(Adapter):
                 raise self.record.protocol_error(f"a second message_start: message {id}, while {self._message_id} is open")
             self.record.mark("message_repeated")
             return
-        self._message(message, id, frame)
+        self._message(message, id, frame, ("message", "content"))
 
-    def _message(self, message: dict[str, Any], id: str | None, frame: Frame) -> None:
+    def _message(self, message: dict[str, Any], id: str | None, frame: Frame, place: tuple[str, ...]) -> None:
         self._started = True
         self._message_id = self.record.response_id = id
         content = message.get("content")
@@ -298,7 +323,7 @@ class AnthropicAdapter(Adapter):
             # Calls that a program made stand here whole; they take the first indexes, as in the finished message.
             for index, block in enumerate(content):
                 if type(block) is dict:
-                    self._blocks[index] = self._begin(block, blank(block.get("type")) or "", blank(block.get("id")), frame, whole=True)
+                    self._blocks[index] = self._begin(block, blank(block.get("type")) or "", blank(block.get("id")), frame, (*place, index))
         self._reason(message.get("stop_reason"))
         self.record.set_usage(message.get("usage"))
 
@@ -327,11 +352,41 @@ class AnthropicAdapter(Adapter):
         if self._started:
             raise self.record.protocol_error("a whole message in the middle of a streamed one")
         self.record.mark("whole_completion")
-        self._message(payload, blank(payload.get("id")), frame)
+        self._message(payload, blank(payload.get("id")), frame, ("content",))
         self._message_stop(payload, frame)
+
+    def replay(self, texts: Texts, choice: int) -> list[dict[str, Any]]:
+        """The message as the Messages API takes it. Without empty texts, which it refuses, and calls that a fallback has superseded."""
+        if self._mixed:
+            raise UsageError("the texts of two blocks came mixed with each other: they can not be told apart any more")
+        content: list[dict[str, Any]] = []
+        read = Reader()
+        for part, text in self._parts.with_texts(texts):
+            call = part.call
+            if call is not None:
+                if "superseded" not in call.doubts:
+                    content.append({"type": part.kind, "id": call.id, "name": call.name, "input": arguments_of(call), **call.extra})
+            elif part.kind == "text":
+                if text:
+                    content.append({"type": "text", "text": text, **part.members})
+            elif part.kind == "thinking":
+                content.append({"type": "thinking", "thinking": text, "signature": "", **part.members})
+            else:
+                content.append(part.value(read))
+        return [{"role": "assistant", "content": content}] if content else []
 
     def _ping(self, payload: dict[str, Any], frame: Frame) -> None:
         return
+
+
+def _add(members: dict[str, Any], delta: dict[str, Any]) -> None:
+    """What a delta without text or arguments adds to its block."""
+    for key in ("signature", "content", "encrypted_content"):
+        value = delta.get(key)
+        if type(value) is str:
+            members[key] = members.get(key, "") + value
+    if delta.get("citation") is not None:
+        members.setdefault("citations", []).append(delta["citation"])
 
 
 _HANDLERS: Mapping[str, Callable[[AnthropicAdapter, dict[str, Any], Frame], None]] = {

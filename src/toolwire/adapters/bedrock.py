@@ -14,8 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..events import Outcome, ToolCall
+from ..errors import UsageError
+from ..events import Channel, Outcome, ToolCall
 from ._base import Adapter, TurnRecord, blank, outcome_of
+from ._message import Part, Parts, Reader, Texts, arguments_of
 
 if TYPE_CHECKING:
     from .._framing import Frame
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 _QUIET_DELTAS = frozenset({"toolResult", "citation", "image"})
 #: What a start may open besides a call.
 _QUIET_STARTS = frozenset({"toolResult", "image"})
+_DELTAS = "deltas"  # of such a part: what came after its start
 
 _EVENT: Mapping[str, Any] = {
     "role": True,
@@ -32,7 +35,7 @@ _EVENT: Mapping[str, Any] = {
     "delta": {
         "text": True,
         "toolUse": {"input": True},
-        "reasoningContent": {"text": True, "signature": {}, "redactedContent": {}},
+        "reasoningContent": {"text": True, "signature": True, "redactedContent": True},
         **dict.fromkeys(_QUIET_DELTAS, {}),
     },
     "stopReason": True,
@@ -52,10 +55,11 @@ EXCEPTIONS = (
 class _Block:
     """One content block. ``call`` is None for blocks of text, reasoning or what this library does not read."""
 
-    __slots__ = ("call", "kind", "open")
+    __slots__ = ("call", "kind", "open", "part")
 
-    def __init__(self, kind: str, call: ToolCall | None = None) -> None:
+    def __init__(self, kind: str, part: Part | None = None, call: ToolCall | None = None) -> None:
         self.kind = kind
+        self.part = part  # None until something is in it
         self.call = call
         self.open = True
 
@@ -82,12 +86,14 @@ class BedrockAdapter(Adapter):
         "content_filtered": Outcome.FILTERED,
     }
 
-    __slots__ = ("_blocks", "_ids", "_started", "_stopped")
+    __slots__ = ("_blocks", "_ids", "_mixed", "_parts", "_started", "_stopped")
 
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._blocks: dict[int, _Block] = {}
         self._ids: set[str] = set()
+        self._parts = Parts(record)
+        self._mixed = False  # text went to a block while another of its kind had begun after it
         self._started = False
         self._stopped = False  # messageStop came, with a reason
 
@@ -125,7 +131,7 @@ class BedrockAdapter(Adapter):
             kind = next(iter(start), "text")
             if kind not in _QUIET_STARTS:
                 record.unknown(frame, f"block {kind}")
-            self._open(index, _Block(kind))
+            self._open(index, _Block(kind, self._parts.add(kind, kept=(frame.raw, (*_members(frame, "contentBlockStart"), "start", kind)))))
             return
         id, name = blank(tool.get("toolUseId")), blank(tool.get("name"))
         known = self._blocks.get(index)
@@ -142,7 +148,7 @@ class BedrockAdapter(Adapter):
             record.mark_call(call, "id_repeated", detail=str(id))
         elif id is not None:
             self._ids.add(id)
-        self._open(index, _Block("toolUse", call))
+        self._open(index, _Block("toolUse", self._parts.add("toolUse", call=call), call))
 
     def _open(self, index: int, block: _Block) -> _Block:
         known = self._blocks.get(index)
@@ -169,6 +175,11 @@ class BedrockAdapter(Adapter):
                 self._input(index, value)
             elif kind not in _QUIET_DELTAS:
                 continue
+            else:
+                block = self._blocks.get(index)
+                if block is not None and block.part is not None and block.kind == kind:
+                    place = (*_members(frame, "contentBlockDelta"), "delta", kind)
+                    block.part.members.setdefault(_DELTAS, []).append((frame.raw, place))
             known = True
         if not known:
             record.unknown(frame, "a delta of an unknown kind")
@@ -177,8 +188,12 @@ class BedrockAdapter(Adapter):
 
     def _text(self, index: int, kind: str, value: Any) -> None:
         record = self.record
-        text = value.get("text") if type(value) is dict else value
-        if type(text) is not str or not text:
+        members = value if type(value) is dict else {"text": value}
+        text = members.get("text")
+        if type(text) is not str:
+            text = ""
+        added = {key: members[key] for key in ("signature", "redactedContent") if type(members.get(key)) is str}
+        if not text and not added:
             return
         block = self._blocks.get(index)
         if block is None:
@@ -186,9 +201,17 @@ class BedrockAdapter(Adapter):
         if block.kind == "toolUse":
             record.mark("misplaced_delta", detail=f"{kind} in a toolUse block")
             return
-        if not block.open:
-            record.mark("delta_after_stop", detail=f"block {index}")
-        record.text(text, "text" if kind == "text" else "reasoning")
+        channel: Channel = "text" if kind == "text" else "reasoning"
+        part = block.part
+        if part is None or part.channel != channel:
+            part = block.part = self._parts.add(kind, channel=channel)
+        for key, more in added.items():
+            part.members[key] = part.members.get(key, "") + more
+        if text:
+            if not block.open:
+                record.mark("delta_after_stop", detail=f"block {index}")
+            self._mixed = self._mixed or self._parts.latest(channel) is not part
+            record.text(text, channel)
 
     def _input(self, index: int, value: Any) -> None:
         record = self.record
@@ -235,6 +258,26 @@ class BedrockAdapter(Adapter):
         self._stopped = True
         self.record.finish_reason(word, outcome_of(word, self.REASONS))
 
+    def replay(self, texts: Texts, choice: int) -> list[dict[str, Any]]:
+        """The message as Converse takes it, with bytes as base64. Without citations."""
+        if self._mixed:
+            raise UsageError("the texts of two blocks came mixed with each other: they can not be told apart any more")
+        content: list[dict[str, Any]] = []
+        for part, text in self._parts.with_texts(texts):
+            call, members = part.call, part.members
+            if call is not None:
+                kind = {"type": "server_tool_use"} if call.runs_on == "provider" else {}
+                content.append({"toolUse": {"toolUseId": call.id, "name": call.name, "input": arguments_of(call), **kind}})
+            elif part.kind == "text":
+                content.append({"text": text})
+            elif part.kind != "reasoningContent":
+                content.append({part.kind: _joined(part)})
+            elif "redactedContent" in members:
+                content.append({"reasoningContent": {"redactedContent": members["redactedContent"]}})
+            else:
+                content.append({"reasoningContent": {"reasoningText": {"text": text, **members}}})
+        return [{"role": "assistant", "content": content}] if content else []
+
     def _metadata(self, members: dict[str, Any], frame: Frame) -> None:
         self.record.set_usage(members.get("usage"))
 
@@ -242,6 +285,24 @@ class BedrockAdapter(Adapter):
         # An exception may come after ``messageStop``, and half a message could be one.
         self.record.terminal = self._stopped and clean
         return self.record.terminal
+
+
+def _members(frame: Frame, event: str) -> tuple[str, ...]:
+    """Where in a payload the members of its event are."""
+    return () if frame.headers is not None else (event,)
+
+
+def _joined(part: Part) -> dict[str, Any]:
+    """A tool's result or an image: what its start says, and what the deltas add to it."""
+    read = Reader()
+    whole = read.object(part.kept)
+    for kept in part.members.get(_DELTAS, ()):
+        delta = read.value(kept)
+        if type(delta) is list:
+            whole.setdefault("content", []).extend(delta)
+        elif type(delta) is dict:
+            whole.update(delta)
+    return whole
 
 
 _HANDLERS: Mapping[str, Callable[[BedrockAdapter, dict[str, Any], Frame], None]] = {

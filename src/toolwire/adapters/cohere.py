@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..events import Outcome, ToolCall
 from ._base import Adapter, TurnRecord, blank, outcome_of
+from ._message import Parts, Texts
 
 if TYPE_CHECKING:
     from .._framing import Frame
@@ -53,13 +54,14 @@ class CohereAdapter(Adapter):
         "MAX_TOKENS": Outcome.LENGTH,
     }
 
-    __slots__ = ("_calls", "_ids", "_spare", "_started")
+    __slots__ = ("_calls", "_ids", "_parts", "_spare", "_started")
 
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._calls: dict[int, ToolCall] = {}
         self._ids: set[str] = set()
         self._spare = 0
+        self._parts = Parts(record)  # of the reasoning: thinking, or a plan for the tools
         self._started = False
 
     def handle(self, payload: dict[str, Any], frame: Frame) -> None:
@@ -84,6 +86,7 @@ class CohereAdapter(Adapter):
             return
         text, thinking = content.get("text"), content.get("thinking")
         if type(thinking) is str:
+            self._reason("thinking")
             self.record.plain_text(thinking, "reasoning", 0, _THINKING)
         if type(text) is str:
             self.record.plain_text(text, "text", 0, _TEXT)
@@ -91,7 +94,26 @@ class CohereAdapter(Adapter):
     def _plan(self, payload: dict[str, Any], message: dict[str, Any]) -> None:
         plan = message.get("tool_plan")
         if type(plan) is str:
+            self._reason("tool_plan")
             self.record.plain_text(plan, "reasoning", 0, _PLAN)
+
+    def _reason(self, kind: str) -> None:
+        latest = self._parts.latest("reasoning")
+        if latest is None or latest.kind != kind:
+            self._parts.add(kind, channel="reasoning")
+
+    def replay(self, texts: Texts, choice: int) -> list[dict[str, Any]]:
+        """The assistant's message as ``/v2/chat`` takes it."""
+        message: dict[str, Any] = {"role": "assistant"}
+        reasoned = {"tool_plan": "", "thinking": ""}
+        for part, text in self._parts.with_texts(texts):
+            reasoned[part.kind] += text
+        content = [{"type": kind, kind: text} for kind, text in (("thinking", reasoned["thinking"]), ("text", texts.get((0, "text"), ""))) if text]
+        calls = [{"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text or "{}"}} for call in self.record.calls]
+        for member, value in (("content", content), ("tool_plan", reasoned["tool_plan"]), ("tool_calls", calls)):
+            if value:
+                message[member] = value
+        return [message] if len(message) > 1 else []
 
     # -- calls --------------------------------------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from .._calls import ArgumentBuffer
 from ..errors import LimitExceeded
 from ..events import Channel, Outcome, ToolCall
 from ._base import Adapter, TurnRecord, blank, compact_json, outcome_of, same_json
+from ._message import Parts, Reader, Texts, arguments_of
 from ._partial_args import PartialArgs
 
 if TYPE_CHECKING:
@@ -119,12 +120,13 @@ class GoogleGenerateAdapter(Adapter):
     GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"candidates", "promptFeedback", "usageMetadata", "responseId", "modelVersion"})
     RAISES_ON_CUT: ClassVar[bool] = True
 
-    __slots__ = ("_blocked", "_candidates")
+    __slots__ = ("_blocked", "_candidates", "_parts")
 
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._candidates: dict[int, _Candidate] = {}
         self._blocked = False
+        self._parts = Parts(record)
 
     def handle(self, payload: dict[str, Any], frame: Frame) -> None:
         record = self.record
@@ -135,9 +137,9 @@ class GoogleGenerateAdapter(Adapter):
             record.response_id = blank(payload.get("responseId"))
         candidates = payload.get("candidates")
         if isinstance(candidates, list):
-            for candidate in candidates:
+            for place, candidate in enumerate(candidates):
                 if isinstance(candidate, dict):
-                    self._candidate(candidate, frame)
+                    self._candidate(candidate, place, frame)
         self._prompt_feedback(payload.get("promptFeedback"))
         record.set_usage(payload.get("usageMetadata"))
 
@@ -147,9 +149,31 @@ class GoogleGenerateAdapter(Adapter):
             return False
         return self._blocked or (bool(self._candidates) and all(c.finished for c in self._candidates.values()))
 
+    def replay(self, texts: Texts, choice: int) -> list[dict[str, Any]]:
+        """The content as GenerateContent takes it: each signature on the part it came with, no ids that this library made up."""
+        written: list[dict[str, Any]] = []
+        read = Reader()
+        for part, text in self._parts.with_texts(texts, choice):
+            call = part.call
+            if call is not None:
+                function = {"name": call.name, "args": arguments_of(call)}
+                written.append({"functionCall": function if call.id_is_synthetic else {"id": call.id, **function}, **call.extra})
+            elif part.channel is None:
+                written.append(part.value(read))
+            elif text or part.members:
+                written.append({"text": text, **({"thought": True} if part.channel == "reasoning" else {}), **part.members})
+        return [{"role": "model", "parts": written}] if written else []
+
+    def goes_on(self, before: Adapter) -> None:
+        assert isinstance(before, GoogleGenerateAdapter)
+        self._parts = before._parts
+
+    def continuation(self) -> dict[str, Any]:
+        return {} if self.record.resume_point is None else {"continuationToken": self.record.resume_point}
+
     # -- candidates ---------------------------------------------------------------------------------------------------
 
-    def _candidate(self, candidate: dict[str, Any], frame: Frame) -> None:
+    def _candidate(self, candidate: dict[str, Any], place: int, frame: Frame) -> None:
         index = candidate.get("index")
         choice: int = index if type(index) is int else 0  # proto3 JSON leaves out a zero
         state = self._candidates.get(choice)
@@ -160,9 +184,9 @@ class GoogleGenerateAdapter(Adapter):
         parts = content.get("parts") if isinstance(content, dict) else None
         if isinstance(parts, list):
             before = self.record.progress, len(self.record.calls)
-            for part in parts:
+            for number, part in enumerate(parts):
                 if isinstance(part, dict):
-                    self._part(part, choice, state, frame)
+                    self._part(part, choice, state, frame, ("candidates", place, "content", "parts", number))
             # Some servers repeat the reason on every payload; only what comes without one after it is odd.
             if state.finished and reason is None and before != (self.record.progress, len(self.record.calls)):
                 self.record.mark("delta_after_finish")
@@ -184,21 +208,31 @@ class GoogleGenerateAdapter(Adapter):
 
     # -- parts --------------------------------------------------------------------------------------------------------
 
-    def _part(self, part: dict[str, Any], choice: int, state: _Candidate, frame: Frame) -> None:
-        record = self.record
+    def _part(self, part: dict[str, Any], choice: int, state: _Candidate, frame: Frame, place: tuple[str | int, ...]) -> None:
+        record, parts = self.record, self._parts
         signature = blank(part.get("thoughtSignature"))
         call: ToolCall | None = None
         channel: Channel = "reasoning" if part.get("thought") is True else "text"
         function_call = part.get("functionCall")
         if isinstance(function_call, dict):
+            before = len(record.calls)
             call = self._function_call(function_call, choice, state)
-        elif isinstance(part.get("toolCall"), dict):
-            call = self._tool_call(part["toolCall"], choice)
-        elif isinstance(part.get("executableCode"), dict):
-            call = self._code(part["executableCode"], choice)
+            if len(record.calls) > before:
+                parts.add("functionCall", call=call, choice=choice)
         elif isinstance(part.get("text"), str):
+            last = parts.last(choice)
+            if signature is not None:  # a part with a signature is never merged with another
+                parts.add("text", channel=channel, choice=choice, members={"thoughtSignature": signature})
+            elif last is None or last.channel != channel or last.members:
+                parts.add("text", channel=channel, choice=choice)
             record.text(part["text"], channel, choice)
-        elif not part:
+        elif part:
+            if isinstance(part.get("toolCall"), dict):
+                call = self._tool_call(part["toolCall"], choice)
+            elif isinstance(part.get("executableCode"), dict):
+                call = self._code(part["executableCode"], choice)
+            parts.add("", choice=choice, kept=(frame.raw, place))
+        else:
             record.unknown(frame, "a part without any known member")
         if signature is not None:
             if call is not None:

@@ -27,6 +27,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..events import Channel, Outcome, ToolCall
 from ._base import Adapter, TurnRecord, blank, compact_json, is_index, outcome_of, same_json
+from ._message import Kept, Part, Parts, Reader, Texts, arguments_of
 
 if TYPE_CHECKING:
     from .._framing import Frame
@@ -42,6 +43,11 @@ _REMEMBERED_EVENTS = 16_384
 _CLIENT_CALL = "function_call"
 _PLAIN_STEPS = frozenset({"model_output", "thought", "user_input", "function_result", "text", "image", "audio", "video", "document"})
 _PLAIN_DELTAS = frozenset({"text_annotation_delta", "text_annotation", "image", "audio", "video", "document", "function_result"})
+
+#: What a call's step has besides id, name and arguments, and what has to be sent back with it.
+_SENT_BACK = ("signature", "server_name")
+_INPUTS = frozenset({"user_input", "function_result"})  # steps that the request has brought
+_DELTAS = "deltas"  # of a step: what came that is neither text nor a call
 
 _TEXT = {"type": True, "text": True}
 _STEP: Mapping[str, Any] = {
@@ -62,9 +68,12 @@ _INTERACTION: Mapping[str, Any] = {"id": True, "status": True, "usage": True, "c
 class _Step:
     """One step of the turn: a call, or something else."""
 
-    def __init__(self, kind: str, call: ToolCall | None) -> None:
+    __slots__ = ("call", "given", "kind", "part", "stopped")
+
+    def __init__(self, kind: str, call: ToolCall | None, part: Part) -> None:
         self.kind = kind
         self.call = call
+        self.part = part
         self.given: str | None = None  # arguments that stood in the start event, as JSON text
         self.stopped = False
 
@@ -92,14 +101,17 @@ class InteractionsAdapter(Adapter):
     RUNS_ON_STOP: ClassVar[bool] = True
     GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"event_type", "interaction", "step", "delta", "status", "steps"})
     RAISES_ON_CUT: ClassVar[bool] = True
-    RESUMABLE: ClassVar[bool] = True
+    RESUMES_BY: ClassVar[str | None] = "last_event_id"
 
-    __slots__ = ("_ids", "_seen", "_signature", "_steps")
+    __slots__ = ("_final", "_goes_on", "_ids", "_parts", "_seen", "_signature", "_steps")
 
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._steps: dict[int, _Step] = {}
         self._ids: set[str] = set()  # of calls
+        self._parts = Parts(record)
+        self._goes_on = False
+        self._final: Kept | None = None  # where all steps stand once more
         self._seen: OrderedDict[str, None] = OrderedDict()  # event ids
         self._signature: str | None = None  # of a thought, until the next call
 
@@ -119,7 +131,7 @@ class InteractionsAdapter(Adapter):
             if payload.get("object") == "interaction" or (event == "message" and isinstance(payload.get("status"), str) and "steps" in payload):
                 # A whole interaction in place of a stream: as if it stood in the last event.
                 record.mark("whole_completion")
-                self._completed({"interaction": payload}, frame)
+                self._completed({"interaction": payload}, frame, ())
                 return
         handler = _HANDLERS.get(event)
         if handler is None:
@@ -134,6 +146,27 @@ class InteractionsAdapter(Adapter):
             if not step.stopped:
                 self._settle(step)
         return self.record.terminal
+
+    def replay(self, texts: Texts, choice: int) -> list[dict[str, Any]]:
+        """The steps as ``input`` of the Interactions API takes them: as the last event lists them, else as they came. A stored interaction
+        needs none of them: its id goes into ``previous_interaction_id``."""
+        read = Reader()
+        if self._final is not None and not self._goes_on:  # it lists the steps of its own response
+            steps = read.value(self._final)
+            found = [step for step in steps if type(step) is dict]
+        else:
+            found = [_written(part, text, read) for part, text in self._parts.with_texts(texts)]
+        return [step for step in found if step.get("type") not in _INPUTS]
+
+    def goes_on(self, before: Adapter) -> None:
+        assert isinstance(before, InteractionsAdapter)
+        self._parts = before._parts
+        self._goes_on = True
+
+    def continuation(self) -> dict[str, Any]:
+        """Of a stored interaction, whose next request brings no input. One that is not stored is asked for with the input it had."""
+        token, id = self.record.extra.get("continuation_token"), self.record.response_id
+        return {**({} if token is None else {"continuation_token": token}), **({} if id is None else {"previous_interaction_id": id})}
 
     # -- the interaction ----------------------------------------------------------------------------------------------
 
@@ -151,7 +184,7 @@ class InteractionsAdapter(Adapter):
         self.record.set_usage(payload.get("usage"))
         self._token(payload)
 
-    def _completed(self, payload: dict[str, Any], frame: Frame) -> None:
+    def _completed(self, payload: dict[str, Any], frame: Frame, place: tuple[str, ...] = ("interaction",)) -> None:
         record = self.record
         interaction = payload.get("interaction")
         if not isinstance(interaction, dict):
@@ -165,6 +198,8 @@ class InteractionsAdapter(Adapter):
         for name in ("steps", "outputs"):
             steps = interaction.get(name)
             if isinstance(steps, list):
+                if steps:
+                    self._final = frame.raw, (*place, name)
                 self._final_steps([step for step in steps if isinstance(step, dict)])
         if status is None:
             record.finish_reason("", Outcome.UNKNOWN)
@@ -180,22 +215,23 @@ class InteractionsAdapter(Adapter):
     # -- steps --------------------------------------------------------------------------------------------------------
 
     def _step_start(self, payload: dict[str, Any], frame: Frame) -> None:
-        self._start(self._index(payload), payload.get("step"), frame)
+        self._start(self._index(payload), payload.get("step"), frame, "step")
 
     def _content_start(self, payload: dict[str, Any], frame: Frame) -> None:
-        self._start(self._index(payload), payload.get("content"), frame)
+        self._start(self._index(payload), payload.get("content"), frame, "content")
 
-    def _start(self, index: int, block: Any, frame: Frame) -> None:
+    def _start(self, index: int, block: Any, frame: Frame, member: str) -> None:
         record = self.record
         kind = block.get("type") if isinstance(block, dict) else None
         if not isinstance(kind, str):
             record.unknown(frame, "a step without a type")
             kind, block = "", {}
+        kept = frame.raw, (member,)
         if _is_call(kind):
-            self._start_call(index, kind, block)
+            self._start_call(index, kind, block, kept)
             return
         self._leave(index)
-        self._steps[index] = _Step(kind, None)
+        self._steps[index] = _Step(kind, None, self._parts.add(kind, channel="reasoning" if kind == "thought" else "text", kept=kept))
         if kind not in _PLAIN_STEPS and not kind.endswith("_result"):
             record.unknown(frame, kind)
             return
@@ -208,10 +244,10 @@ class InteractionsAdapter(Adapter):
         record.text(text)
         record.text(thought, "reasoning")
         if kind == "thought":
-            self._thought_signature(block.get("signature"))
+            self._thought_signature(block.get("signature"), None)
         self._error(block)
 
-    def _start_call(self, index: int, kind: str, block: dict[str, Any]) -> _Step:
+    def _start_call(self, index: int, kind: str, block: dict[str, Any], kept: Kept) -> _Step:
         record = self.record
         id, name = blank(block.get("id")), blank(block.get("name"))
         old = self._steps.get(index)
@@ -229,7 +265,7 @@ class InteractionsAdapter(Adapter):
             self._ids.add(id)
         if reused:
             record.mark_call(call, "index_reused")
-        step = self._steps[index] = _Step(kind, call)
+        step = self._steps[index] = _Step(kind, call, self._parts.add(kind, call=call, kept=kept))
         self._extra(call, block)
         if self._signature is not None and client:
             call.extra["thought_signature"] = self._signature
@@ -262,7 +298,7 @@ class InteractionsAdapter(Adapter):
         step.given = given
 
     def _extra(self, call: ToolCall, block: dict[str, Any]) -> None:
-        for member in ("signature", "server_name"):
+        for member in _SENT_BACK:
             value = blank(block.get(member))
             if value is not None:
                 call.extra[member] = value
@@ -304,7 +340,7 @@ class InteractionsAdapter(Adapter):
         if kind == "arguments_delta":
             self._fragment(index, step, delta, frame)
         elif _is_call(kind):
-            self._whole_call(index, step, kind, delta)
+            self._whole_call(index, step, kind, delta, frame)
         elif kind == "text":
             text = delta.get("text")
             if isinstance(text, str):
@@ -312,7 +348,10 @@ class InteractionsAdapter(Adapter):
         elif kind == "thought_summary":
             record.text(_joined(delta.get("content")) or _joined(delta.get("text")), "reasoning")
         elif kind == "thought_signature":
-            self._thought_signature(delta.get("signature"))
+            self._thought_signature(delta.get("signature"), step)
+        elif step is not None and (kind in _PLAIN_DELTAS or kind.endswith("_result")):
+            at = len(record.text_so_far(step.part.channel or "text"))
+            step.part.members.setdefault(_DELTAS, []).append((at, (frame.raw, ("delta",))))
         elif kind not in _PLAIN_DELTAS and not kind.endswith("_result"):
             record.unknown(frame, kind)
         metadata = payload.get("metadata")
@@ -340,12 +379,12 @@ class InteractionsAdapter(Adapter):
         else:
             self._whole_arguments(call, text)
 
-    def _whole_call(self, index: int, step: _Step | None, kind: str, delta: dict[str, Any]) -> None:
+    def _whole_call(self, index: int, step: _Step | None, kind: str, delta: dict[str, Any], frame: Frame) -> None:
         """A call in one delta: a client call under the older names, any call that the provider runs."""
         record = self.record
         id, name = blank(delta.get("id")), blank(delta.get("name"))
         if step is None or step.call is None or (id is not None and step.call.id is not None and id != step.call.id):
-            step = self._start_call(index, kind, {"id": id, "name": name})
+            step = self._start_call(index, kind, {"id": id, "name": name}, (frame.raw, ("delta",)))
         call = step.call
         assert call is not None
         if kind != step.kind:
@@ -378,10 +417,12 @@ class InteractionsAdapter(Adapter):
         else:
             record.doubt(call, "args_conflict", "two different arguments objects came for one call")
 
-    def _thought_signature(self, signature: Any) -> None:
+    def _thought_signature(self, signature: Any, step: _Step | None) -> None:
         """A thought goes back as a step of its own, with its signature; the call it led to keeps a copy."""
         signature = blank(signature)
         if signature is not None:
+            if step is not None:
+                step.part.members["signature"] = signature
             self._signature = signature
             self.record.extra.setdefault("thought_signatures", []).append(signature)
 
@@ -452,6 +493,40 @@ class InteractionsAdapter(Adapter):
                 record.doubt(call, "args_conflict", "the final steps differ from the deltas")
             else:
                 record.whole(call, text)
+
+
+def _written(part: Part, text: str, read: Reader) -> dict[str, Any]:
+    """One step as it goes back: its start, and what the deltas made of it."""
+    call = part.call
+    step = read.object(part.kept)
+    if call is not None:
+        kept = {key: call.extra[key] for key in _SENT_BACK if key in call.extra}
+        step = {**step, **kept, "type": part.kind, "name": call.name, "arguments": arguments_of(call)}
+        if part.kind != _CLIENT_CALL and step["name"] == part.kind:
+            del step["name"]  # it has none of its own
+        if not call.id_is_synthetic:
+            step["id"] = call.id
+        return step
+    if part.kind == "text":  # the older names have no steps
+        return {**step, "text": text}
+    content: list[dict[str, Any]] = []
+    shown = 0
+    for at, kept_delta in part.members.get(_DELTAS, ()):
+        delta = read.object(kept_delta)
+        if str(delta.get("type", "")).endswith("_result"):
+            step.update(delta)
+            continue
+        if text[shown : at - part.start]:
+            content.append({"type": "text", "text": text[shown : at - part.start]})
+        shown = at - part.start
+        content.append(delta)
+    if text[shown:]:
+        content.append({"type": "text", "text": text[shown:]})
+    if content:
+        step["summary" if part.kind == "thought" else "content"] = content
+    if "signature" in part.members:
+        step["signature"] = part.members["signature"]
+    return step
 
 
 def _is_call(kind: str) -> bool:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ._base import TurnRecord
+from ._message import Texts
 from .mistral_conversations import EVENTS, MistralConversationsAdapter
 from .openai_chat import OpenAIChatAdapter
 
@@ -45,6 +46,9 @@ class MistralAdapter(OpenAIChatAdapter):
     def done_marker(self) -> None:
         if self._conversation is None:
             super().done_marker()
+
+    def replay(self, texts: Texts, choice: int) -> list[dict[str, Any]]:
+        return super().replay(texts, choice) if self._conversation is None else self._conversation.replay(texts, choice)
 
     def at_end(self, clean: bool) -> bool:
         return super().at_end(clean) if self._conversation is None else self._conversation.at_end(clean)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..events import Outcome, ToolCall
 from ._base import Adapter, TurnRecord, blank
+from ._message import Texts
 
 if TYPE_CHECKING:
     from .._framing import Frame
@@ -65,6 +66,10 @@ class MistralConversationsAdapter(Adapter):
             self.record.unknown(frame, f"event {kind}")
         else:
             handler(self, payload)
+
+    def replay(self, texts: Texts, choice: int) -> list[dict[str, Any]]:
+        """Nothing: Mistral keeps the conversation (``extra["conversation_id"]``), the next request brings the new entries only."""
+        return []
 
     # -- text ---------------------------------------------------------------------------------------------------------
 

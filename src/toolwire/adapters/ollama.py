@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..events import Outcome
 from ._base import Adapter, TurnRecord, blank, outcome_of
+from ._message import Texts, arguments_of
 
 if TYPE_CHECKING:
     from .._framing import Frame
@@ -62,6 +63,19 @@ class OllamaAdapter(Adapter):
             return
         if done is True:
             self._end(payload)
+
+    def replay(self, texts: Texts, choice: int) -> list[dict[str, Any]]:
+        """The assistant's message as ``/api/chat`` takes it: arguments as objects, no ids that this library made up."""
+        message: dict[str, Any] = {"role": "assistant", "content": texts.get((choice, "text"), "")}
+        if thinking := texts.get((choice, "reasoning")):
+            message["thinking"] = thinking
+        calls = []
+        for call in self.record.calls:
+            id = {} if call.id_is_synthetic else {"id": call.id}
+            calls.append({**id, "function": {"name": call.name, "arguments": arguments_of(call)}})
+        if calls:
+            message["tool_calls"] = calls
+        return [message] if len(message) > 2 or message["content"] else []
 
     def _message(self, message: dict[str, Any]) -> None:
         record = self.record

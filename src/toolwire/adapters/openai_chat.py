@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..events import Outcome
+from ..events import Outcome, ToolCall
 from ._base import Adapter, TurnRecord, blank, is_index, outcome_of
 from ._correlate import Correlator
+from ._message import Texts
 
 if TYPE_CHECKING:
     from .._framing import Frame
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _FUNCTION = {"name": True, "arguments": True}
 _ARGUMENTS = (b"choices", 0, b"delta", b"tool_calls", 0, b"function", b"arguments")
 _CONTENT = (b"choices", 0, b"delta", b"content")
+_LEGACY = -1  # the place of a ``function_call``: no index that a server sends
 _DELTA: Mapping[str, Any] = {
     "content": True,
     "reasoning_content": True,
@@ -65,12 +67,13 @@ class OpenAIChatAdapter(Adapter):
         "content_filter": Outcome.FILTERED,
     }
 
-    __slots__ = ("_choices", "_finished")
+    __slots__ = ("_choices", "_finished", "_thinks")
 
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
         self._choices: dict[int, Correlator] = {}
         self._finished: dict[int, str] = {}
+        self._thinks: str | None = None  # the member that reasoning came in
 
     # -- payloads -----------------------------------------------------------------------------------------------------
 
@@ -125,6 +128,7 @@ class OpenAIChatAdapter(Adapter):
             self._content(content, number)
         reasoning = delta.get("reasoning_content") or delta.get("reasoning")
         if type(reasoning) is str:
+            self._thinks = "reasoning_content" if delta.get("reasoning_content") else "reasoning"
             record.text(reasoning, "reasoning", number)
         refusal = delta.get("refusal")
         if type(refusal) is str:
@@ -135,8 +139,8 @@ class OpenAIChatAdapter(Adapter):
                     self._entry(entry, correlator)
         legacy = delta.get("function_call")
         if type(legacy) is dict:
-            # One call a choice, without id and index: the choice is its key. -1 is no index that a server sends.
-            correlator.fragment(index=-1, id=None, name=legacy.get("name"), arguments=legacy.get("arguments"))
+            # One call a choice, without id and index: the choice is its key.
+            correlator.fragment(index=_LEGACY, id=None, name=legacy.get("name"), arguments=legacy.get("arguments"))
         if number in self._finished and record.progress != before:
             record.mark("delta_after_finish")
 
@@ -153,6 +157,7 @@ class OpenAIChatAdapter(Adapter):
                 thinking = part.get("thinking")
                 for piece in thinking if type(thinking) is list else ():
                     if type(piece) is dict and type(piece.get("text")) is str:
+                        self._thinks = "content"
                         self.record.text(piece["text"], "reasoning", number)
 
     def _entry(self, entry: dict[str, Any], correlator: Correlator) -> None:
@@ -174,6 +179,24 @@ class OpenAIChatAdapter(Adapter):
             correlator.fragment(index=entry.get("index"), id=entry.get("id"), name=custom.get("name"), arguments=custom.get("input"), kind="text")
         elif type(extra) is dict:
             correlator.fragment(index=entry.get("index"), id=entry.get("id"), name=None, arguments=None, extra=extra)
+
+    def replay(self, texts: Texts, choice: int) -> list[dict[str, Any]]:
+        """The assistant's message as Chat Completions takes it. Reasoning goes back in the member that it came in."""
+        message: dict[str, Any] = {"role": "assistant", "content": texts.get((choice, "text")) or None}
+        if self._thinks is not None and (reasoning := texts.get((choice, "reasoning"))):
+            if self._thinks == "content":
+                text = [{"type": "text", "text": message["content"]}] if message["content"] else []
+                message["content"] = [{"type": "thinking", "thinking": [{"type": "text", "text": reasoning}]}, *text]
+            else:
+                message[self._thinks] = reasoning
+        if refusal := texts.get((choice, "refusal")):
+            message["refusal"] = refusal
+        slots = self._choices[choice].slots if choice in self._choices else []
+        if len(slots) == 1 and slots[0].index == _LEGACY:
+            message["function_call"] = {"name": slots[0].call.name, "arguments": slots[0].call.text}
+        elif slots:
+            message["tool_calls"] = [_tool_call(slot.call) for slot in slots]
+        return [message] if len(message) > 2 or message["content"] else []
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
@@ -200,3 +223,12 @@ class OpenAIChatAdapter(Adapter):
             return False
         record.mark("no_done_marker")
         return True
+
+
+def _tool_call(call: ToolCall) -> dict[str, Any]:
+    """One entry of ``tool_calls``, with its text as it came."""
+    if call.kind == "text":
+        entry: dict[str, Any] = {"id": call.id, "type": "custom", "custom": {"name": call.name, "input": call.text}}
+    else:
+        entry = {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.text or "{}"}}
+    return {**entry, "extra_content": call.extra} if call.extra else entry

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..events import Channel, Outcome, ToolCall
 from ._base import Adapter, TurnRecord, blank, outcome_of
+from ._message import Reader, Texts
 from ._responses_items import (
     CALLS,
     EXTRA,
@@ -35,6 +36,7 @@ from ._responses_items import (
     same_text,
     type_of_part,
     waits_for_program,
+    written,
 )
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ class ResponsesAdapter(Adapter):
     RUNS_ON_STOP: ClassVar[bool] = True
     TOOL_REASON: ClassVar[bool] = False
     CLOSES_CALLS: ClassVar[bool] = True
-    RESUMABLE: ClassVar[bool] = True
+    RESUMES_BY: ClassVar[str | None] = "starting_after"
     GOOD_MEMBERS: ClassVar[frozenset[str]] = frozenset({"type"})
     PROJECTION: ClassVar[Mapping[str, Any]] = {
         "type": True,
@@ -338,6 +340,7 @@ class ResponsesAdapter(Adapter):
             raise self.record.protocol_error(f"output_item.done at output_index {index!r} is a {raw.get('type')}, where {item.type} stands")
         self._last_word(item, raw, frame)
         item.status, item.done, item.open = blank(raw.get("status")), True, False
+        item.kept = frame.raw, ("item",)
         if item.call is not None:
             self._open.pop(item.call.key, None)
             self.record.end(item.call)
@@ -589,8 +592,8 @@ class ResponsesAdapter(Adapter):
         response = self._same_response(payload.get("response"), payload.get("type"))
         self._end(response, blank(response.get("status")) or "in_progress", frame)
 
-    def _end(self, response: dict[str, Any], event: str, frame: Frame) -> None:
-        """The end of the response. ``event`` is the status that the event's name stands for."""
+    def _end(self, response: dict[str, Any], event: str, frame: Frame, place: tuple[str, ...] = ("response", "output")) -> None:
+        """The end of the response. ``event`` is the status that the event's name stands for, ``place`` where its output stands."""
         record = self.record
         error, status = response.get("error") or member_of("status_details", "error")(response), response.get("status")
         status = event if type(status) is not str or (status == "completed" != event) else status
@@ -599,7 +602,7 @@ class ResponsesAdapter(Adapter):
             return
         output = response.get("output")
         if type(output) is list:
-            self._snapshot(output, frame)
+            self._snapshot(output, frame, place)
         record.set_usage(response.get("usage"))
         if error or "failed" in (status, event):
             status = "failed"
@@ -624,9 +627,9 @@ class ResponsesAdapter(Adapter):
         self.record.mark("whole_completion")
         self._same_response(payload, "response")
         status = payload.get("status")
-        self._end(payload, status if type(status) is str else "completed", frame)
+        self._end(payload, status if type(status) is str else "completed", frame, ("output",))
 
-    def _snapshot(self, output: list[Any], frame: Frame) -> None:
+    def _snapshot(self, output: list[Any], frame: Frame, place: tuple[str, ...]) -> None:
         """The items of the finished response: the last place that adds to them, and the last that contradicts them."""
         matched: set[int] = set()
         texts: dict[str, Iterator[Item]] = {}
@@ -645,6 +648,7 @@ class ResponsesAdapter(Adapter):
                 item = Item(None, blank(raw.get("id")), None)
                 self._all.append(item)
             matched.add(id(item))
+            item.kept = frame.raw, (*place, index)
             self._last_word(item, raw, frame)
             status = blank(raw.get("status"))
             if status is not None or not item.done:
@@ -672,6 +676,13 @@ class ResponsesAdapter(Adapter):
             if name is not None and here.call.name not in (None, name):
                 return None
         return here
+
+    def replay(self, texts: Texts, choice: int) -> list[dict[str, Any]]:
+        """The items as ``input`` of the Responses API takes them: as their last event or the finished response has them."""
+        read = Reader()
+        ordered = sorted(self._all, key=lambda item: len(self._all) if item.index is None else item.index)
+        items = (written(item, read.object(item.kept)) for item in ordered)
+        return [item for item in items if item]
 
     def at_end(self, clean: bool) -> bool:
         record = self.record
