@@ -283,6 +283,17 @@ def test_a_root_number_is_complete_at_a_delimiter(after: str) -> None:
         assert (caught.value.code, caught.value.offset) == ("json.trailing_data", 3)
 
 
+@pytest.mark.parametrize("data", [b"0,0", b"-1.5,-2,"])
+def test_a_number_behind_a_root_number_is_no_next_element(data: bytes) -> None:
+    first, _, rest = data.partition(b",")
+    for chunks in ([data], [data[:1], data[1:]]):
+        p = tw.JSONParser()
+        assert [p.feed(c) for c in chunks][-1] is True
+        assert (p.value, p.consumed, p.unused_data) == (float(first), len(first), b"," + rest)
+    with pytest.raises(tw.MalformedJSON, match="trailing_data"):
+        tw.loads(data)
+
+
 @pytest.mark.parametrize(("text", "value"), [("31", 31), ("0", 0), ("-0", 0), ("1.5", 1.5), ("1e2", 100.0), ("12E-1", 1.2)])
 def test_a_root_number_is_complete_at_the_end_of_input(text: str, value: float) -> None:
     p = fed(text)

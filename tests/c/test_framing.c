@@ -70,12 +70,18 @@ static void put_bytes(log_ *l, const void *p, size_t n)
 
 static void put_text(log_ *l, const char *s) { put_bytes(l, s, strlen(s)); }
 
+static int log_places; /* the payload's place, too */
+
 static void put_frame(log_ *l, const tw_frame *f)
 {
-    char head[64];
+    char head[96];
     snprintf(head, sizeof head, "%s@%llu ", f->kind == TW_FRAME_STRAY ? "stray" : f->terminated ? "frame" : "open",
              (unsigned long long)f->offset);
     put_text(l, head);
+    if (log_places) {
+        snprintf(head, sizeof head, "+%llu ", (unsigned long long)(f->data_offset - f->offset));
+        put_text(l, head);
+    }
     if (f->event_len) {
         put_text(l, "<");
         put_bytes(l, f->event, f->event_len);

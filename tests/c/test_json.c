@@ -405,6 +405,8 @@ static const struct {
     {"[[[[[[[[]]]]]]]]", STRICT, "[ [ [ [ [ [ [ [ ] ] ] ] ] ] ] ] .16"},
     {"[[[[[[[[[", STRICT, "[ [ [ [ [ [ [ [ !too_deep@8"},
     {"{\"a\":{\"a\":1", {1, 0, 0, 0}, "{ K\"a\"@1 !too_deep@5"},
+    {"0,0", STRICT, "i0@0 .1"}, /* what follows a number at the root is no next element */
+    {"-1.5,-2", STRICT, "f-1.5@0 .4"},
     {"[1,,2]", STRICT, "[ i1@1 !unexpected_byte@3"},
     {"[,", STRICT, "[ !unexpected_byte@1"},
     {"[1,]", STRICT, "[ i1@1 !unexpected_byte@3"},
