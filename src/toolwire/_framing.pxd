@@ -23,6 +23,7 @@ cdef extern from "_core/tw_frame.h" nogil:
         uint64_t data_offset
         uint8_t kind
         uint8_t terminated
+        uint8_t has_retry
 
     int tw_buf_set(tw_buf *b, const uint8_t *src, size_t n)
 
@@ -152,6 +153,7 @@ cdef class Frame:
     cdef readonly bint terminated
     cdef readonly bint stray
     cdef readonly object headers  # a mapping, or None
+    cdef readonly object retry
     cdef str text                # .data once it has been asked for
     cdef signed char wellformed  # 1: it is UTF-8, -1: it is not, 0: not looked at yet
 

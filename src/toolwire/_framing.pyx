@@ -12,8 +12,10 @@ from cpython.unicode cimport PyUnicode_DecodeUTF8
 from libc.stdlib cimport free
 from libc.string cimport memcmp, memcpy
 
+import json
 from types import MappingProxyType
 
+from ._json import loads
 from .errors import LimitExceeded, MalformedJSON, UsageError
 from .marks import Mark
 
@@ -72,11 +74,12 @@ cdef class Frame:
         terminated: whether the frame's own end was seen.
         stray: whether this is a line that the event-stream standard ignores.
         headers: the message's own headers by name, read-only; None for formats that have none.
+        retry: the reconnection time in milliseconds that came with this frame, or None.
     """
 
     def __init__(
         self, bytes raw not None=b"", *, str event not None="message", str id not None="", uint64_t offset=0,
-        data_offset=None, bint terminated=True, bint stray=False, headers=None,
+        data_offset=None, bint terminated=True, bint stray=False, headers=None, retry=None,
     ):
         self.owner = raw
         self.p = <const uint8_t *>PyBytes_AS_STRING(raw)
@@ -88,6 +91,7 @@ cdef class Frame:
         self.terminated = terminated
         self.stray = stray
         self.headers = None if headers is None else MappingProxyType(dict(headers))
+        self.retry = retry
         self.text = None
         self.wellformed = 0
 
@@ -123,6 +127,13 @@ cdef class Frame:
             self.text = _decode(self.p, <size_t>self.n)
         return self.text
 
+    def json(self):
+        """The payload as a value: that of ``json.loads(frame.data)``, with its errors."""
+        try:
+            return loads(self.get_raw())
+        except ValueError:
+            return json.loads(self.data)
+
     @property
     def marks(self):
         """What was tolerated: ``("invalid_utf8",)`` or ``()``."""
@@ -132,7 +143,7 @@ cdef class Frame:
 
     def __reduce__(self):
         cdef object headers = None if self.headers is None else dict(self.headers)
-        return _frame, (self.get_raw(), self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray, headers)
+        return _frame, (self.get_raw(), self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray, headers, self.retry)
 
     def __eq__(self, other):
         if not isinstance(other, Frame):
@@ -143,7 +154,7 @@ cdef class Frame:
         return hash(self._as_value())
 
     cdef tuple _as_value(self):
-        return self.get_raw(), self.event, self.id, self.offset, self.terminated, self.stray
+        return self.get_raw(), self.event, self.id, self.offset, self.terminated, self.stray, self.retry
 
     def __repr__(self):
         cdef str shown = repr(self.get_raw()[:40]) + ("..." if self.n > 40 else "")
@@ -155,8 +166,10 @@ cdef class Frame:
         return f"Frame({shown}, event={self.event!r}, offset={self.offset}{rest})"
 
 
-def _frame(raw, event, id, offset, data_offset, terminated, stray, headers):
-    return Frame(raw, event=event, id=id, offset=offset, data_offset=data_offset, terminated=terminated, stray=stray, headers=headers)
+def _frame(raw, event, id, offset, data_offset, terminated, stray, headers, retry):
+    return Frame(
+        raw, event=event, id=id, offset=offset, data_offset=data_offset, terminated=terminated, stray=stray, headers=headers, retry=retry,
+    )
 
 
 cdef inline bytes _take(const uint8_t *p, size_t n):
@@ -515,6 +528,8 @@ cdef class SSEFramer(Framer):
         else:
             made = self.blank(f)
         made.id = self._last_id(f)
+        if f.has_retry:
+            made.retry = self.retry
         if f.kind == TW_FRAME_STRAY:
             made.stray = True
             made.event = ""

@@ -43,7 +43,22 @@ _LINE = re.compile(r"^(PASSED|SKIPPED|FAILED|ERROR|XFAIL|XPASS) (\S+?)(?: - (.*)
 def run(peer: Peer, tree: Path) -> Outcome:
     """Run the suite in `tree` with this interpreter. Raises RuntimeError where pytest did not get as far as running tests."""
     peer.install(tree)
-    command = [sys.executable, "-m", "pytest", "-q", "-rA", "--tb=line", "-p", "no:cacheprovider", "-p", "no:randomly", *peer.options, *peer.tests]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-rA",
+        "--tb=line",
+        "-o",
+        "addopts=",
+        "-p",
+        "no:cacheprovider",
+        "-p",
+        "no:randomly",
+        *peer.options,
+        *peer.tests,
+    ]
     done = subprocess.run(command, cwd=tree, capture_output=True, text=True, timeout=1200, check=False)
     if done.returncode not in (0, 1):
         raise RuntimeError(f"{peer.name}: pytest ended with {done.returncode}\n{done.stdout[-4000:]}{done.stderr[-4000:]}")

@@ -41,6 +41,7 @@ typedef struct tw_frame {
     uint64_t data_offset; /* of the payload's first byte */
     uint8_t kind;
     uint8_t terminated;
+    uint8_t has_retry; /* a reconnection time came with it (tw_sse only, which has it) */
 } tw_frame;
 
 typedef struct tw_buf {

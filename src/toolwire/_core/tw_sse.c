@@ -132,12 +132,13 @@ TW_INLINE int field_is(const uint8_t *line, size_t n, const char *name, size_t n
     return 1;
 }
 
-static void set_retry(tw_sse *m, const uint8_t *v, size_t n)
+/* Was it one? */
+static int set_retry(tw_sse *m, const uint8_t *v, size_t n)
 {
-    if (n == 0) return;
+    if (n == 0) return 0;
     for (size_t i = 0; i < n; i++)
         /* "consists of only ASCII digits": no sign, no space, no other script's digits */
-        if (v[i] < '0' || v[i] > '9') return;
+        if (v[i] < '0' || v[i] > '9') return 0;
     while (n > 1 && *v == '0') {
         v++;
         n--;
@@ -148,6 +149,7 @@ static void set_retry(tw_sse *m, const uint8_t *v, size_t n)
     } else
         memcpy(m->retry, v, n);
     m->retry_len = (uint8_t)n;
+    return 1;
 }
 
 static int add_data(tw_sse *m, const uint8_t *line, size_t n, size_t v, int in_chunk)
@@ -172,7 +174,7 @@ static int add_data(tw_sse *m, const uint8_t *line, size_t n, size_t v, int in_c
 TW_INLINE int take_line(tw_sse *m, const uint8_t *line, size_t n, uint64_t offset, int in_chunk, int ended)
 {
     size_t v;
-    int bad = 0;
+    int bad = 0, retry = 0;
     if (TW_LIKELY(field_is(line, n, "data", 4, &v))) {
         if (m->data.where == TW_HELD_NONE) m->data_offset = offset + v;
         bad = add_data(m, line, n, v, in_chunk);
@@ -181,13 +183,14 @@ TW_INLINE int take_line(tw_sse *m, const uint8_t *line, size_t n, uint64_t offse
     else if (field_is(line, n, "id", 2, &v)) {
         if (!memchr(line + v, 0, n - v)) bad = held_set(&m->id, line + v, n - v, in_chunk);
     } else if (field_is(line, n, "retry", 5, &v)) {
-        if (ended) set_retry(m, line + v, n - v);
+        retry = ended && set_retry(m, line + v, n - v);
     } else
         return m->stray;
     if (!m->block_open) {
         m->block_open = 1;
         m->block_offset = offset;
     }
+    if (retry) m->block_open |= TW_SSE_RETRY;
     m->held += n;
     return bad;
 }
@@ -215,6 +218,7 @@ TW_INLINE void put_id(const tw_sse *m, tw_frame *out)
 TW_INLINE void put_block(const tw_sse *m, tw_frame *out)
 {
     out->kind = TW_FRAME;
+    out->has_retry = (m->block_open & TW_SSE_RETRY) != 0;
     out->data = tw_held_bytes(&m->data, &out->data_len);
     out->event = tw_held_bytes(&m->event, &out->event_len);
     out->offset = m->block_offset;
@@ -224,6 +228,7 @@ TW_INLINE void put_block(const tw_sse *m, tw_frame *out)
 static void put_stray(const tw_sse *m, tw_frame *out, const uint8_t *line, size_t n, uint64_t offset, int ended)
 {
     out->kind = TW_FRAME_STRAY;
+    out->has_retry = 0;
     out->data = line;
     out->data_len = n;
     out->event = (const uint8_t *)"";
@@ -310,6 +315,7 @@ TW_INLINE int whole_block(tw_sse *m, tw_frame *out, const uint8_t **first)
     out->offset = m->base + (uint64_t)(start - m->chunk);
     p += 5 + (p[5] == ' ');
     out->kind = TW_FRAME;
+    out->has_retry = 0;
     out->data = p;
     out->data_len = (size_t)(eol - p);
     out->data_offset = m->base + (uint64_t)(p - m->chunk);

@@ -27,6 +27,8 @@ typedef struct tw_held {
 /* The standard sets no bound on a reconnection time. Its digits are kept as they are, so that nothing overflows. */
 #define TW_SSE_RETRY_DIGITS 64
 
+#define TW_SSE_RETRY 2
+
 enum tw_sse_state {
     ST_SSE_BOM, /* at offset 0; bom bytes of a byte-order mark have been seen */
     ST_SSE_LINE_START,
@@ -44,7 +46,7 @@ typedef struct tw_sse {
     /* readable between calls */
     uint8_t state;
     uint8_t bom;
-    uint8_t block_open;    /* a field line has been seen since the last blank line */
+    uint8_t block_open;    /* a field line has been seen since the last blank line; TW_SSE_RETRY: a retry among them */
     uint64_t block_offset; /* of that field line */
     uint64_t data_offset;  /* of the value of the block's first data field */
     uint64_t line_offset;  /* IN_LINE: of the line's first byte */
