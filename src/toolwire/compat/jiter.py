@@ -1,0 +1,326 @@
+"""The face of jiter 0.19: ``from toolwire.compat.jiter import from_json``, and ``GrowingJSON`` for buffers that grow.
+
+jiter itself need not be installed. What differs is listed in docs/partial-json.md.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import decimal
+import json
+import re
+from typing import Any, Literal, TypeAlias
+
+from .._json import MISSING, JSONParser, loads
+from ..errors import StreamError, TruncatedJSON
+from ._closing import closed
+from ._growing import open_number, partial
+
+__all__ = ["GrowingJSON", "LosslessFloat", "cache_clear", "cache_usage", "from_json"]
+
+CacheMode: TypeAlias = Literal[True, False, "all", "keys", "none"]
+PartialMode: TypeAlias = Literal[True, False, "off", "on", "trailing-strings"]
+FloatMode: TypeAlias = Literal["float", "decimal", "lossless-float"]
+
+_DEPTH = 201  # as jiter
+_DIGITS = b"0123456789"
+_OFF, _ON, _STRINGS = range(3)
+_PARTIAL: dict[Any, int] = {False: _OFF, "off": _OFF, True: _ON, "on": _ON, "trailing-strings": _STRINGS}
+_CACHE = (True, False, "all", "keys", "none")
+
+
+class LosslessFloat:
+    """A number with a fraction or an exponent, in the digits that it came in."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, json_float: bytes) -> None:
+        value = from_json(json_float)
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError("expected value at line 1 column 1")
+        self._text = json_float.decode()
+
+    def as_decimal(self) -> decimal.Decimal:
+        """The exact value."""
+        return decimal.Decimal(self._text)
+
+    def __float__(self) -> float:
+        return float(self._text)
+
+    def __bytes__(self) -> bytes:
+        return self._text.encode()
+
+    def __str__(self) -> str:
+        return self._text
+
+    def __repr__(self) -> str:
+        return f"LosslessFloat({self._text})"
+
+
+def from_json(
+    json_data: bytes,
+    /,
+    *,
+    allow_inf_nan: bool = True,
+    cache_mode: CacheMode = "all",
+    partial_mode: PartialMode = False,
+    catch_duplicate_keys: bool = False,
+    float_mode: FloatMode = "float",
+) -> Any:
+    """Parse JSON, whole or, with ``partial_mode``, as far as it has come.
+
+    Args:
+        json_data: UTF-8.
+        allow_inf_nan: ``NaN``, ``Infinity`` and ``-Infinity`` are numbers.
+        cache_mode: means nothing here.
+        partial_mode: "off"; "on": input that ends early gives what is finished and the number at the end; "trailing-strings": and the open
+            string as far as it came.
+        catch_duplicate_keys: a key that its object has is an error.
+        float_mode: what numbers with a fraction or exponent become.
+
+    Raises:
+        ValueError: in jiter's words.
+    """
+    mode = _checked(cache_mode, partial_mode, float_mode)
+    data = bytes(json_data) if isinstance(json_data, bytearray) else json_data
+    if not isinstance(data, bytes):
+        raise TypeError(f"from_json() takes bytes, not {type(data).__name__}")
+    keys: Any = "error" if catch_duplicate_keys else "last"
+    if mode == _OFF:
+        try:
+            value = loads(data, max_depth=_DEPTH, allow_nan=allow_inf_nan, duplicate_keys=keys)
+        except StreamError as error:
+            raise _as_jiter(error, data, mode) from None
+        return value if float_mode == "float" else _with_floats(data, float_mode)
+    parser = JSONParser(max_depth=_DEPTH, allow_nan=allow_inf_nan, duplicate_keys=keys)
+    value = _partial(parser, data, data, mode)
+    return value if float_mode == "float" else _with_floats(closed(data, strings=mode == _STRINGS), float_mode)
+
+
+def cache_clear() -> None:
+    """Nothing: this library's cache holds keys only, in one small table."""
+
+
+def cache_usage() -> int:
+    """0: see ``cache_clear``."""
+    return 0
+
+
+class GrowingJSON:
+    """``from_json`` for buffers that grow: of a buffer that begins with one seen before, only what is new is parsed.
+
+    Buffers are told apart by their content, so several may grow at once. Parts that are finished are the same objects in all results of a
+    buffer; the rest is each result's own.
+
+    Args:
+        partial_mode: as for ``from_json``, but not "off".
+        allow_inf_nan: likewise.
+        catch_duplicate_keys: likewise.
+        max_buffers: how many growing buffers are remembered; the one that was longest not used is forgotten first, and is then parsed
+            from its beginning.
+    """
+
+    def __init__(
+        self,
+        *,
+        partial_mode: Literal[True, "on", "trailing-strings"] = "trailing-strings",
+        allow_inf_nan: bool = True,
+        catch_duplicate_keys: bool = False,
+        max_buffers: int = 8,
+    ) -> None:
+        self._mode = _checked("all", partial_mode, "float")
+        if self._mode == _OFF:
+            raise ValueError("a growing buffer needs a partial mode: 'on' or 'trailing-strings'")
+        if type(max_buffers) is not int or max_buffers < 1:
+            raise ValueError(f"max_buffers must be a positive integer, not {max_buffers!r}")
+        self._nan = allow_inf_nan
+        self._keys: Any = "error" if catch_duplicate_keys else "last"
+        self._room = max_buffers
+        self._latest = b""
+        self._parser = self._new_parser()
+        self._others: list[tuple[bytes, JSONParser]] = []  # the one used last is last
+
+    def _new_parser(self) -> JSONParser:
+        return JSONParser(max_depth=_DEPTH, allow_nan=self._nan, duplicate_keys=self._keys)
+
+    def __call__(self, json_data: bytes, /) -> Any:
+        """The value of a buffer. Raises ValueError as ``from_json`` does."""
+        data = json_data if type(json_data) is bytes else bytes(json_data)
+        if not data.startswith(self._latest):
+            self._change(data)
+        parser, new = self._parser, data[len(self._latest) :]
+        self._latest = data
+        if self._mode == _STRINGS and new and new[-1] not in _DIGITS:  # the parser shows all that there is
+            try:
+                parser.feed(new)
+                value = parser.snapshot()
+                if value is not MISSING:
+                    return value
+            except StreamError:
+                pass  # once more, the slow way: errors stay
+            new = b""
+        return _partial(parser, new, data, self._mode)
+
+    def _change(self, data: bytes) -> None:
+        """Go on with the longest buffer that this one begins with, or with a new one."""
+        others = self._others
+        others.append((self._latest, self._parser))
+        best = max((number for number, (known, _) in enumerate(others) if data.startswith(known)), key=lambda number: len(others[number][0]), default=None)
+        self._latest, self._parser = (b"", self._new_parser()) if best is None else others.pop(best)
+        del others[: -self._room + 1 or len(others)]
+
+
+def _checked(cache_mode: Any, partial_mode: Any, float_mode: Any) -> int:
+    if cache_mode not in _CACHE:
+        raise ValueError("Invalid string cache mode, should be `'all'`, '`keys`', `'none`' or a `bool`")
+    if not isinstance(partial_mode, bool | str):
+        raise TypeError(_BAD_MODE)
+    if partial_mode not in _PARTIAL:
+        raise ValueError(_BAD_MODE)
+    if float_mode not in ("float", "decimal", "lossless-float"):
+        raise ValueError("Invalid float mode, should be `'float'`, `'decimal'` or `'lossless-float'`")
+    return _PARTIAL[partial_mode]
+
+
+_BAD_MODE = "Invalid partial mode, should be `'off'`, `'on'`, `'trailing-strings'` or a `bool`"
+
+
+def _partial(parser: JSONParser, new: bytes, data: bytes, mode: int) -> Any:
+    """Feed what is new, and say what jiter would of the whole."""
+    try:
+        if not parser.complete:  # jiter does not look at what follows either
+            parser.feed(new)
+        value = partial(parser, data, strings=mode == _STRINGS)
+    except StreamError as error:
+        if not _missing_comma(error, data):
+            raise _as_jiter(error, data, mode) from None
+        good = data[: error.offset]
+        value = parser.snapshot() if error.code == "json.unexpected_byte" else partial(parser, good, strings=mode == _STRINGS)
+        if value is MISSING:
+            value = open_number(good)
+    if value is MISSING:
+        raise _as_jiter(TruncatedJSON("", code="json.truncated", offset=len(data)), data, mode)
+    return value
+
+
+# -- in jiter's words ---------------------------------------------------------------------------------------------------
+
+
+_SPACE = b" \t\r\n"
+_WORDS = {
+    "json.bad_number": "invalid number",
+    "json.bad_escape": "invalid escape",
+    "json.bad_literal": "expected ident",
+    "json.bad_utf8": "invalid unicode code point",
+    "json.control_character": "control character (\\u0000-\\u001F) found while parsing a string",
+    "json.number_too_long": "number out of range",
+    "json.too_deep": "recursion limit exceeded",
+    "json.trailing_data": "trailing characters",
+}
+_QUOTES = re.compile(rb'\\.|"', re.DOTALL)
+_CONSTANTS = (b"true", b"false", b"null", b"NaN", b"Infinity")
+
+
+def _missing_comma(error: StreamError, data: bytes) -> bool:
+    """Is what is wrong only that a comma or a bracket, or the end, is missing behind a value? In a partial mode jiter takes what came before."""
+    at = error.offset
+    if at is None or error.code not in ("json.unexpected_byte", "json.bad_number"):
+        return False
+    return _unexpected(data, at, error.code).startswith(("expected `,`", "trailing characters"))
+
+
+def _as_jiter(error: StreamError, data: bytes, mode: int) -> ValueError:
+    at = len(data) if error.offset is None else error.offset
+    code = str(error.code)
+    if code == "json.truncated":
+        words = f"EOF while parsing {_open_at_end(data)}"
+    elif code in ("json.unexpected_byte", "json.bad_number"):
+        words = _unexpected(data, at, code)
+    elif code == "json.duplicate_key":
+        quotes = [match.start() for match in _QUOTES.finditer(data, 0, at + 1) if match.group() == b'"']
+        words = f"Detected duplicate key {data[quotes[-2] : quotes[-1] + 1].decode()}"
+        at = data.index(b":", at) + 1
+    elif code == "json.lone_surrogate":
+        escape = data.rfind(b"\\u", 0, at)
+        inside = escape >= 0 and at - escape < 6
+        words = "lone leading surrogate in hex escape" if inside else "unexpected end of hex escape"
+        at = escape + 5 if inside else at
+    elif code == "json.bad_utf8" and mode != _STRINGS and not any(match.group() == b'"' for match in _QUOTES.finditer(data, at)):
+        words, at = "EOF while parsing a string", len(data)  # jiter looks for the end of a string before it looks into it
+    else:
+        words = _WORDS.get(code, error.message)
+    return ValueError(f"{words} at {_place(data, at)}")
+
+
+def _place(data: bytes, at: int) -> str:
+    """Counted as jiter does: the column of the byte itself, and of a line end 0 on the next line."""
+    upto = data[: at + 1]
+    return f"line {upto.count(10) + 1} column {len(upto) - 1 - upto.rfind(10)}"
+
+
+def _in_string(data: bytes) -> bool:
+    """Does the input end inside a string or a key?"""
+    return sum(match.group() == b'"' for match in _QUOTES.finditer(data)) % 2 == 1
+
+
+def _container(data: bytes) -> tuple[str, bool]:
+    """What the input, good so far, ends in: "object", "list" or "" (the root). And whether a key waits for its colon or value."""
+    parser = JSONParser(max_depth=_DEPTH, allow_nan=True)
+    with contextlib.suppress(StreamError):  # the text may be one that only jiter takes
+        parser.feed(data)
+    if parser.complete:
+        return "", False
+    path = parser.path
+    here = parser.value
+    for step in path[:-1]:
+        here = here[step]
+    if path:
+        key: Any = path[-1]
+        inner = here[key] if (key in here if type(here) is dict else key < len(here)) else None
+        if parser.state(path) == "open" and isinstance(inner, dict | list):
+            here = inner
+    kind = "object" if type(here) is dict else "list" if type(here) is list else ""
+    return kind, bool(path) and kind == "object" and parser.state(path) == "absent"
+
+
+def _open_at_end(data: bytes) -> str:
+    if _in_string(data):
+        return "a string"
+    text = data.rstrip(_SPACE)
+    last = text[-1:]
+    if last in (b"", b",", b":") or not (last in b'"]}[{' or _ends_well(data, text)):
+        return "a value"
+    kind, _ = _container(data)
+    return {"object": "an object", "list": "a list", "": "a value"}[kind]
+
+
+def _ends_well(data: bytes, text: bytes) -> bool:
+    """Does the text end with a finished number or constant?"""
+    return text.endswith(_CONSTANTS) or open_number(text) is not MISSING
+
+
+def _unexpected(data: bytes, at: int, code: str) -> str:
+    before = data[:at]
+    text = before.rstrip(_SPACE)
+    last = text[-1:]
+    if code == "json.bad_number" and (data[at : at + 1].isdigit() or open_number(before) is MISSING):
+        return "invalid number"
+    kind, key_waits = _container(before)
+    if last == b"," and data[at : at + 1] == {"object": b"}", "list": b"]", "": None}[kind]:
+        return "trailing comma"
+    if last in (b"", b"[", b":"):
+        return "expected value"
+    if last in (b"{", b","):
+        return "key must be a string" if kind == "object" else "expected value"
+    if key_waits:
+        return "expected `:`"
+    return {"object": "expected `,` or `}`", "list": "expected `,` or `]`", "": "trailing characters"}[kind]
+
+
+# -- numbers as they stand ----------------------------------------------------------------------------------------------
+
+
+def _with_floats(data: bytes, mode: str) -> Any:
+    """A document once more, known to be good, with its fractions in another type."""
+    make: Any = decimal.Decimal if mode == "decimal" else lambda text: LosslessFloat(text.encode())
+    return json.loads(data, parse_float=make)
