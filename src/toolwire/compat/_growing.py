@@ -11,7 +11,7 @@ from typing import Any
 from .._json import MISSING, JSONParser
 
 _NUMBER = re.compile(rb"(-?(?:0|[1-9][0-9]*))(\.[0-9]+)?([eE][-+]?[0-9]+)?")
-_TAIL = 5000  # bytes looked at for it: more than Python's limit of digits
+TAIL = 5000  # bytes looked at for it: more than Python's limit of digits
 _NEAR = 40  # nearly all numbers are shorter
 
 
@@ -58,7 +58,7 @@ def open_number(tail: bytes) -> Any:
     near = tail[-_NEAR:]
     before = near.rstrip(b"0123456789+-.eE")
     if not before and len(tail) > _NEAR:
-        near = tail[-_TAIL:]
+        near = tail[-TAIL:]
         before = near.rstrip(b"0123456789+-.eE")
     found = _NUMBER.fullmatch(near, len(before))
     if found is None or (before and before[-1:] not in b"[{:, \t\r\n"):
