@@ -17,6 +17,7 @@ static void *test_malloc(size_t n)
 #include "../../src/toolwire/_core/tw_template.c"
 
 static int passed, failed;
+static int escaped_keys; /* documents may have them */
 
 static void check(int ok, const char *what, const uint8_t *p, size_t n)
 {
@@ -86,8 +87,8 @@ static int fits(const tw_template *t, const tw_span *same, const uint8_t *p, siz
     check(fit.form != TW_TEXT_PLAIN || tw_scan_plain(fit.text.p, fit.text.p + fit.text.n) == fit.text.p + fit.text.n, "plain text is plain", p, n);
     if (same == NULL)
         for (uint32_t i = 0; i < t->same; i++) check(found[i].n && found[i].p >= p && found[i].p + found[i].n < p + n, "a value that was found", p, n);
-    /* It makes the same template again, so it differs in the holes only. */
-    {
+    /* It makes the same template again, so it differs in the holes only. (An object with an escape in a key becomes a hole.) */
+    if (!escaped_keys || memchr(p, '\\', n) == NULL) {
         tw_template again;
         check(tw_template_make(&again, t, &aim, p, n) == 1 && again.len == t->len && again.n == t->n && memcmp(again.bytes, t->bytes, t->len) == 0 &&
                   memcmp(again.holes, t->holes, t->n * sizeof *t->holes) == 0,
