@@ -52,8 +52,8 @@ def payloads() -> Iterator[bytes]:
 
 def arguments() -> Iterator[bytes]:
     for path in sorted(FIXTURES.glob("*/*.expect.json")):
-        for call in json.loads(path.read_bytes()).get("result", {}).get("calls", []):
-            yield call["text"].encode()
+        for call in json.loads(path.read_bytes())["calls"]:
+            yield (call["text"] or "").encode()
 
 
 def arrays() -> Iterator[bytes]:
