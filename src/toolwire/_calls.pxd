@@ -19,6 +19,7 @@ cdef class ArgumentBuffer:
     cdef str clean(self, str text)
     cdef str replace_lone(self, str text)
     cdef int sync(self) except -1
+    cdef int start_over(self) except -1
 
 
 cdef class ToolCall:

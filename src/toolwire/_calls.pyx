@@ -125,19 +125,31 @@ cdef class ArgumentBuffer:
     cdef int sync(self) except -1:
         """Give the parser what it has not seen. Errors stay in the parser."""
         cdef Py_ssize_t n = tw_str_length(&self.grown), start = self.parsed
+        cdef object text  # a finaliser may add to the buffer while its text is read
         if self.parser is None:
             self.parser = JSONParser(max_depth=self.max_depth, surrogates="replace")
         if start == n or self.parser.error is not None:
             return 0
+        text = <object>self.grown.o
         self.parsed = n
         try:
-            if PyUnicode_MAX_CHAR_VALUE(<object>self.grown.o) == 0x7f:
+            if PyUnicode_MAX_CHAR_VALUE(text) == 0x7f:
                 self.parser.check_open()
-                self.parser.run(<const uint8_t *>PyUnicode_DATA(<object>self.grown.o) + start, n - start)
+                self.parser.run(<const uint8_t *>PyUnicode_DATA(text) + start, n - start)
             else:
-                self.parser.feed(PyUnicode_Substring(<object>self.grown.o, start, n))
+                self.parser.feed(PyUnicode_Substring(text, start, n))
         except StreamError:
             pass
+        except BaseException:
+            self.parsed = start
+            self.start_over()
+            raise
+        return 0
+
+    cdef int start_over(self) except -1:
+        """What came over the parser is no error of the text: it is read anew when next asked for, unless the parser is at work."""
+        if not self.parser.busy:
+            self.parser, self.parsed = None, 0
         return 0
 
     @property
@@ -179,7 +191,6 @@ cdef class ArgumentBuffer:
         if waited:
             waited = self.append(self.replace_lone(waited))
         if self.json and whole and not self.ended:
-            self.ended = True
             if tw_str_length(&self.grown):
                 self.sync()
                 if self.parser.error is None:
@@ -187,6 +198,10 @@ cdef class ArgumentBuffer:
                         self.parser.finish()
                     except StreamError:
                         pass
+                    except BaseException:
+                        self.start_over()
+                        raise
+            self.ended = True
         return waited
 
     def rejects(self, str text not None):

@@ -230,7 +230,7 @@ cdef class JSONParser:
     cdef int run_str(self, str text) except -1:
         """Feed a str that is not ASCII."""
         cdef bytes data
-        held, self.held = self.held, None
+        held = self.held
         if held is None:
             try:
                 data = PyUnicode_AsUTF8String(text)
@@ -238,8 +238,8 @@ cdef class JSONParser:
                 held = ""
         if held is not None:
             text, held = join_surrogates(held, text)
-            self.held = held or None
             data = text.encode("utf-8", "surrogatepass")
+            self.held = held or None
             self.j.raw_surrogates = True
         try:
             return self.run(<const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
@@ -331,10 +331,13 @@ cdef class JSONParser:
                 self.j.state = ST_JSON_ERROR
                 self.j.error = status
                 self.j.error_offset = self.j.token_offset
-                if status == TW_E_MEMORY:
-                    raise_pending()
-                self.error = json_error(&self.j, -1, ())
-                raise self.error
+                try:
+                    if status == TW_E_MEMORY:
+                        raise_pending()
+                    raise json_error(&self.j, -1, ())
+                except BaseException as error:
+                    self.error = error
+                    raise
             self.j.consumed = self.j.offset
             self.j.state = ST_JSON_DONE
         if self.j.state != ST_JSON_DONE:

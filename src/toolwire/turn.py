@@ -210,7 +210,9 @@ class Turn:
 
         Raises:
             StreamError: the bytes of an earlier call were wrong (the same error each time); use ``abort`` for the result.
-            UsageError: after ``finish`` or ``abort``.
+            UsageError: after ``finish`` or ``abort``; or ``chunk`` is not bytes-like.
+            Anything else (MemoryError, KeyboardInterrupt): what came over the caller. Part of the chunk may be lost, so the turn takes no more,
+                and raises it again; ``abort`` gives the result.
         """
         if self._feeding:
             raise UsageError(_REENTERED)
@@ -219,16 +221,16 @@ class Turn:
         if self._error is not None:
             raise self._error.with_traceback(None)
         framer = self._framer
-        if framer is None:
-            framer = self._choose(chunk)
-            if framer is None:
-                return []
-            chunk, self._space = self._space, b""
         record, lanes = self._record, self._lanes
         events: list[Event] = []
         record.events = events
         self._feeding = True
         try:
+            if framer is None:
+                framer = self._choose(chunk)
+                if framer is None:
+                    return events
+                chunk, self._space = self._space, b""
             if self._framing in _WHOLE:
                 self._whole_frames(framer.feed(chunk))
             else:
@@ -238,6 +240,11 @@ class Turn:
             if error is framer.error:
                 _name_limits(error)
                 raise  # met by an earlier chunk
+        except UsageError:
+            raise  # the chunk is none: nothing was taken
+        except BaseException as error:
+            self._error = error  # out of memory, interrupted: frames may be lost, so nothing good can follow
+            raise
         finally:
             self._feeding = False
             del record.events  # they are the caller's now
@@ -519,12 +526,12 @@ class Turn:
             raise self._error.with_traceback(None)
         self._record.events = self._late = []
         try:
-            clean = self._finish_body()
-        except StreamError as error:
-            _name_limits(error)
+            result = self._settle(self._finish_body(), None, None)
+        except BaseException as error:
+            if isinstance(error, StreamError):
+                _name_limits(error)
             self._error = error
             raise
-        result = self._settle(clean, None, None)
         if result.truncated and self._raises_on_cut():
             assert isinstance(result.error, TurnTruncated)
             self._raised = result.error
