@@ -3,8 +3,11 @@
  * Every document lies in memory of exactly its size, for the address sanitizer. Documents are changed at random: bytes replaced,
  * left out, put in, pieces of other documents put in their place.
  */
+#define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 static int allocations_left = -1; /* -1: as many as are asked for */
 static void *test_malloc(size_t n)
@@ -124,9 +127,47 @@ static void mutate(const tw_template *t, const tw_span *same, const char *docume
     free(p);
 }
 
+/* Before a page that may not be touched: documents as a whole, every beginning of them, and what a trial run (tw_trial.h) says of every
+ * rest of one, which has to be what comes. */
+static void before_a_guard_page(void)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *mem = mmap(NULL, page * 2, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0), *end = mem + page;
+    if (mem == MAP_FAILED || mprotect(end, page, PROT_NONE)) abort();
+    for (size_t i = 0; i < DOCUMENTS; i++) {
+        const uint8_t *a = (const uint8_t *)documents[i];
+        size_t n = strlen(documents[i]);
+        tw_template one, both;
+        tw_fit fit;
+        memcpy(end - n, a, n);
+        check(tw_template_make(&one, NULL, &aim, end - n, n) == 1, "made at the end of a page", a, n);
+        check(tw_template_make(&both, &one, &aim, end - n, n) == 1, "made of two at the end of a page", a, n);
+        for (size_t cut = 0; cut <= n; cut++) {
+            tw_span found[TW_TEMPLATE_HOLES];
+            uint8_t stack[64 / 8 + 1];
+            tw_json j;
+            tw_null sink = {0};
+            memcpy(end - cut, a, cut);
+            check(tw_template_fit(&one, NULL, found, end - cut, cut, &fit) == (cut == n), "a beginning at the end of a page", a, cut);
+            tw_json_init(&j, stack, 64);
+            tw_null_run(&j, &sink, end - cut, end);
+            memcpy(end - (n - cut), a + cut, n - cut);
+            check(tw_json_rejects(&j, end - (n - cut), n - cut) == 0, "the rest of a document is not rejected", a + cut, n - cut);
+            if (cut < n) {
+                end[-1] = 0x01;
+                check(tw_json_rejects(&j, end - (n - cut), n - cut) == 1, "the rest of a document with a wrong end is rejected", a + cut, n - cut);
+            }
+        }
+        tw_template_free(&one);
+        tw_template_free(&both);
+    }
+    munmap(mem, page * 2);
+}
+
 int main(void)
 {
     size_t i, j, k;
+    before_a_guard_page();
     for (i = 0; i < DOCUMENTS; i++) {
         const uint8_t *a = (const uint8_t *)documents[i];
         size_t an = strlen(documents[i]);
