@@ -85,6 +85,7 @@ cdef class JSONParser:
     cdef uint64_t max_bytes
     cdef object error          # sticky
     cdef object rest           # bytearray behind the root value, or None
+    cdef Py_ssize_t blank      # bytes of it that are known to be white space
     cdef object held           # a high surrogate that ended the last str, or None
     cdef object options
     cdef bint busy

@@ -25,6 +25,8 @@ cdef extern from "Python.h":
     bint PyUnicode_CheckExact(object)
     bint PyUnicode_IS_COMPACT_ASCII(object)
     void *PyUnicode_DATA(object)
+    char *PyByteArray_AS_STRING(object)
+    Py_ssize_t PyByteArray_GET_SIZE(object)
     Py_ssize_t PyUnicode_GET_LENGTH(object)
     Py_UCS4 PyUnicode_MAX_CHAR_VALUE(object)
     void PyErr_SetRaisedExceptionNone "PyErr_Clear"()
@@ -351,15 +353,15 @@ cdef class JSONParser:
         return self.live()
 
     cdef object trailing_error(self):
-        cdef bytes rest
-        cdef Py_ssize_t i
+        cdef const uint8_t *rest
+        cdef Py_ssize_t n
         if self.rest is None:
             return None
-        rest = bytes(self.rest)
-        i = first_content(<const uint8_t *>PyBytes_AS_STRING(rest), PyBytes_GET_SIZE(rest))
-        if i < 0:
-            return None
-        return trailing(self.j.consumed + <uint64_t>i, <uint8_t>rest[i])
+        rest = <const uint8_t *>PyByteArray_AS_STRING(self.rest)
+        n = PyByteArray_GET_SIZE(self.rest)
+        while self.blank < n and tw_json_is_space(rest[self.blank]):
+            self.blank += 1
+        return None if self.blank == n else trailing(self.j.consumed + <uint64_t>self.blank, rest[self.blank])
 
     def reset(self):
         """Forget everything but the options; start a new document."""
@@ -372,6 +374,7 @@ cdef class JSONParser:
         fresh.allow_control = self.j.allow_control
         self.j = fresh
         self.fed = 0
+        self.blank = 0
         self.error = self.rest = self.held = None
         self.finished = False
         tw_build_clear(&self.b)

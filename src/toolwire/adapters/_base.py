@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias, TypeGuard
 
 from .._calls import ArgumentBuffer
@@ -290,7 +291,9 @@ class TurnRecord(Tally):
         """Usage figures: running totals, so each replaces the last (members that are missing stay)."""
         self.touched += 1
         if isinstance(usage, dict) and usage:
-            self.usage = {**(self.usage or {}), **usage}
+            members = {**(self.usage or {}), **usage}
+            # Each update copies what is there: a new member in each would cost squares.
+            self.usage = members if len(members) <= self.limits.max_usage_members else dict(islice(members.items(), self.limits.max_usage_members))
             self.events.append(UsageUpdate(self.usage))
 
     def fail(self, raw: Any, *, type: str | None = None, code: Any = None, message: str | None = None) -> None:
