@@ -20,7 +20,6 @@ class Limits:
             stops at 10,000.
         max_partial_args: pieces of streamed arguments in one call.
         max_stray_bytes: JSON that stands outside any frame, such as an error body.
-        max_marks: marks kept for each call and for the turn.
         max_usage_members: members of the usage object that are kept; others are left out. Providers send about ten.
         max_open_gaps: missing event numbers remembered, so that a late event can be told from a repeated one.
     """
@@ -33,6 +32,5 @@ class Limits:
     max_array_index: int = 10_000
     max_partial_args: int = 1_000_000
     max_stray_bytes: int = 1 << 20
-    max_marks: int = 100
     max_usage_members: int = 64
     max_open_gaps: int = 1024

@@ -214,7 +214,7 @@ def main() -> int:
             if rng.random() < 0.2:
                 provider = "auto"
             if rng.random() < 0.1:
-                options["limits"] = tw.Limits(max_frame_bytes=300, max_depth=6, max_argument_chars=30, max_calls=2, max_text_chars=40, max_marks=2)
+                options["limits"] = tw.Limits(max_frame_bytes=300, max_depth=6, max_argument_chars=30, max_calls=2, max_text_chars=40)
         else:
             options = {
                 "surrogates": rng.choice(("error", "replace", "keep")),

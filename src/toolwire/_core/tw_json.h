@@ -412,12 +412,13 @@ number: {
             j->token_offset = AT(run);
             j->number_parts = 0;
             if (TW_UNLIKELY((e = TW_SINK(number)(s, j, run, (size_t)(p - run), d.is_int, &d)) != TW_OK)) goto number_refused;
+            if (j->depth == 0) goto value_done;
             /* The next of an array of numbers. */
-            if (*p == ',' && end - p > 1 && ((uint8_t)(p[1] - '0') <= 9 || p[1] == '-') && j->depth > 0 && !tw_json_top_is_object(j)) {
+            if (*p == ',' && end - p > 1 && ((uint8_t)(p[1] - '0') <= 9 || p[1] == '-') && !tw_json_top_is_object(j)) {
                 p++;
                 goto number;
             }
-            goto value_done;
+            goto after_value;
         }
         p = run;
     }
