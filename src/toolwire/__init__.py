@@ -6,7 +6,7 @@ ended the turn, which calls may run. ``JSONParser`` and the framers are the same
 
 from ._aws import AWSEventStreamFramer
 from ._framing import Frame, JSONArrayFramer, MessageFramer, NDJSONFramer, SSEFramer
-from ._json import MISSING, JSONParser, loads
+from ._json import MISSING, ItemTap, JSONParser, Key, StringTap, TextPiece, loads
 from .drivers import AsyncEventStream, Clock, EventStream, aiter_events, iter_events
 from .errors import (
     GateRefused,
@@ -38,6 +38,7 @@ from .events import (
 from .gate import GateDecision, GatePolicy, Refusal, RunnableCall, TurnGate
 from .limits import Limits
 from .marks import Mark
+from .taps import aiter_items, aiter_text, iter_items, iter_text
 from .turn import PROVIDERS, Turn
 from .ws import ResponsesSocket
 
@@ -58,8 +59,10 @@ __all__ = [
     "GateDecision",
     "GatePolicy",
     "GateRefused",
+    "ItemTap",
     "JSONArrayFramer",
     "JSONParser",
+    "Key",
     "LedgerError",
     "LimitExceeded",
     "Limits",
@@ -76,7 +79,9 @@ __all__ = [
     "RunnableCall",
     "SSEFramer",
     "StreamError",
+    "StringTap",
     "TextDelta",
+    "TextPiece",
     "ToolCall",
     "ToolwireError",
     "TruncatedJSON",
@@ -90,6 +95,10 @@ __all__ = [
     "UsageUpdate",
     "__version__",
     "aiter_events",
+    "aiter_items",
+    "aiter_text",
     "iter_events",
+    "iter_items",
+    "iter_text",
     "loads",
 ]

@@ -1,10 +1,10 @@
 # cython: language_level=3
 """What the other extension modules may use of calls."""
 
-from ._json cimport JSONParser, tw_str
+from ._json cimport Feeder, JSONParser, tw_str
 
 
-cdef class ArgumentBuffer:
+cdef class ArgumentBuffer(Feeder):
     cdef tw_str grown
     cdef JSONParser parser
     cdef Py_ssize_t parsed      # characters that the parser has

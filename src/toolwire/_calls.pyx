@@ -10,12 +10,12 @@ from libc.stdint cimport uint8_t
 from libc.string cimport memcpy
 
 from ._json cimport (
-    ST_JSON_DONE, JSONParser, copy_characters, join_surrogates, tw_grow_set_length, tw_json, tw_str_clear, tw_str_fits, tw_str_length,
-    tw_str_renew,
+    ST_JSON_DONE, Feeder, JSONParser, StringTap, copy_characters, join_surrogates, tw_grow_set_length, tw_json, tw_str_clear,
+    tw_str_fits, tw_str_length, tw_str_renew,
 )
 
 from ._json import MISSING
-from .errors import LimitExceeded, StreamError
+from .errors import LimitExceeded, StreamError, UsageError
 from .marks import Mark
 
 
@@ -33,7 +33,7 @@ cdef object _LONE = re.compile("[\ud800-\udfff]")
 
 
 @cython.final
-cdef class ArgumentBuffer:
+cdef class ArgumentBuffer(Feeder):
     """The argument text of one call (or the text of one channel), and the JSON in it.
 
     Text is kept exactly. It is parsed only as far as somebody asks for its value, and no character twice. Never raises for
@@ -184,6 +184,14 @@ cdef class ArgumentBuffer:
             return self.parser.error
         return self.parser.trailing_error() if self.parser.j.state == ST_JSON_DONE else None
 
+    def tap(self, path):
+        """See ``JSONParser.tap``."""
+        cdef StringTap tap
+        self.sync()
+        tap = StringTap(self.parser, path)
+        tap.feeder = self
+        return tap
+
     def finish(self, *, bint whole=True):
         """No more text will come. ``whole``: this is the end, so a root number is complete now. Returns text that had waited
         (see ``append``)."""
@@ -326,6 +334,23 @@ cdef class ToolCall:
             return buffer.text
         value = buffer.snapshot()
         return {} if value is MISSING and self._empty_is_object else value
+
+    def tap(self, path, /):
+        """Hand out the text of one string of the arguments as it grows, see ``StringTap``: a file body that streams into an editor.
+        A draft, like ``value``: whether the call may run is for the gate.
+
+        Should the provider take back arguments that it streamed (the call is then in doubt), the tap keeps what it gave and is
+        never ``complete``.
+
+        Args:
+            path: keys and indices from the root of the arguments, as in ``JSONParser.tap``.
+
+        Raises:
+            UsageError: ``path`` is none, or the arguments are free text.
+        """
+        if not self._buffer.json:
+            raise UsageError("the arguments of this call are free text: ArgumentsDelta.text is what is new")
+        return self._buffer.tap(path)
 
     @property
     def complete(self):

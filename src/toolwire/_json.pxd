@@ -21,6 +21,8 @@ cdef extern from "_pybuild.h" nogil:
         uint16_t hex, high
     ctypedef struct tw_decimal
     ctypedef struct tw_node
+    ctypedef struct tw_watch
+    ctypedef struct tw_watches
     ctypedef struct tw_level:
         PyObject *container
         PyObject *key
@@ -87,17 +89,54 @@ cdef class JSONParser:
     cdef object rest           # bytearray behind the root value, or None
     cdef Py_ssize_t blank      # bytes of it that are known to be white space
     cdef object held           # a high surrogate that ended the last str, or None
-    cdef object options
+    cdef tw_watches *watches   # of the taps; NULL before the first
     cdef bint busy
     cdef bint finished
 
     cdef int run(self, const uint8_t *p, Py_ssize_t n) except -1
     cdef int odd(self, const uint8_t *stop, const uint8_t *end, Py_ssize_t take, bint too_long) except -1
+    cdef const uint8_t *run_watched(self, const uint8_t *p, const uint8_t *end) noexcept
     cdef int run_str(self, str text) except -1
     cdef int release_held(self) except -1
+    cdef int check_idle(self) except -1
     cdef int check_open(self) except -1
+    cdef object restart_taps(self)
     cdef object live(self)
     cdef object trailing_error(self)
+
+
+cdef class Feeder:
+    cdef int sync(self) except -1
+
+
+cdef class _Tap:
+    cdef tw_watch *watch
+    cdef JSONParser parser
+    cdef Feeder feeder          # has what the parser was not given yet; or None
+    cdef tuple steps            # the path as it was given
+    cdef list queue             # what ended and was not read
+    cdef object __weakref__
+
+    cdef int attach(self, JSONParser parser, path, bint items) except -1
+    cdef int begin(self, bint seek) except -1
+    cdef int ready(self) except -1
+    cdef object take(self)
+    cdef void restart(self)
+    cdef int visit(self, object here, uint32_t d, bint spine, tuple path) except -1
+    cdef int found(self, object value, uint32_t d, tuple path) except -1
+
+
+cdef class StringTap(_Tap):
+    cdef readonly tuple path
+    cdef Py_ssize_t head        # strings of the queue that were handed out
+    cdef Py_ssize_t offset      # characters of the next string that were handed out
+    cdef bint ended             # the string at `path` was handed out to its end
+
+    cdef object next_piece(self)
+
+
+cdef class ItemTap(_Tap):
+    pass
 
 
 cdef object json_error(tw_json *, int, object)

@@ -6,6 +6,7 @@ bytes out of Python objects, runs the machine, and turns its error codes into ex
 """
 
 import sys
+from collections import namedtuple
 
 cimport cython
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
@@ -13,7 +14,7 @@ from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_FromSt
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_XINCREF
-from cpython.unicode cimport PyUnicode_AsUTF8String
+from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_Substring
 from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
@@ -30,6 +31,36 @@ cdef extern from "Python.h":
     Py_ssize_t PyUnicode_GET_LENGTH(object)
     Py_UCS4 PyUnicode_MAX_CHAR_VALUE(object)
     void PyErr_SetRaisedExceptionNone "PyErr_Clear"()
+
+
+cdef extern from "_pytap.h":
+    enum: TW_STEP_KEY, TW_STEP_INDEX, TW_STEP_ANY, TW_STEP_ELEMENT
+    ctypedef struct tw_step:
+        PyObject *key
+        Py_ssize_t index
+        uint8_t kind
+    ctypedef struct tw_watch:
+        PyObject *tap
+        PyObject *queue
+        uint32_t n_steps, level
+        uint8_t strings, paths, forget
+        tw_step *steps
+    ctypedef struct tw_watches:
+        tw_watch **slot
+        uint32_t n, top
+    ctypedef struct tw_watched:
+        tw_build *b
+        tw_watches *w
+
+    const uint8_t *tw_watch_run(tw_json *, tw_watched *, const uint8_t *, const uint8_t *)
+    bint tw_watch_step(const tw_watch *, const tw_build *, uint32_t)
+    bint tw_watch_wants(const tw_watch *, const tw_build *, uint32_t)
+    object tw_watch_path(const tw_build *, uint32_t)
+    void tw_watches_compact(tw_watches *)
+    int tw_watches_add(tw_watches *, const tw_build *, tw_watch *) except -1
+    void tw_watches_drop(tw_watches *, const tw_watch *, bint)
+    void tw_watches_free(tw_watches *)
+    Py_ssize_t tw_forgotten(const tw_build *, uint32_t)
 
 
 class _Missing:
@@ -176,6 +207,7 @@ cdef class JSONParser:
     def __dealloc__(self):
         tw_build_clear(&self.b)
         PyMem_Free(self.j.stack)
+        tw_watches_free(self.watches)
 
     # -- feeding ------------------------------------------------------------------------------------------------------
 
@@ -191,7 +223,7 @@ cdef class JSONParser:
             self.j.error = TW_E_MEMORY
             self.j.error_offset = self.fed
         elif self.j.state != ST_JSON_DONE:
-            stop = tw_build_run(&self.j, &self.b, p, p + take)
+            stop = tw_build_run(&self.j, &self.b, p, p + take) if self.watches == NULL else self.run_watched(p, p + take)
             if (self.b.in_text and not (self.j.state == ST_JSON_ERROR and self.j.error == TW_E_MEMORY)
                     and tw_show_open(&self.b, &self.j) != TW_OK):
                 self.j.state = ST_JSON_ERROR
@@ -202,6 +234,15 @@ cdef class JSONParser:
         self.busy = False
         self.fed += <uint64_t>take
         return 0
+
+    cdef const uint8_t *run_watched(self, const uint8_t *p, const uint8_t *end) noexcept:
+        cdef tw_watched watched
+        tw_watches_compact(self.watches)
+        if self.watches.n == 0:
+            return tw_build_run(&self.j, &self.b, p, end)
+        watched.b = &self.b
+        watched.w = self.watches
+        return tw_watch_run(&self.j, &watched, p, end)
 
     cdef int odd(self, const uint8_t *stop, const uint8_t *end, Py_ssize_t take, bint too_long) except -1:
         """The rest of ``run`` where the bytes are wrong, too many, or go on behind the value."""
@@ -261,9 +302,13 @@ cdef class JSONParser:
         finally:
             self.j.raw_surrogates = False
 
-    cdef int check_open(self) except -1:
+    cdef int check_idle(self) except -1:
         if self.busy:
             raise UsageError("the parser is busy: it was called again from inside its own feed()")
+        return 0
+
+    cdef int check_open(self) except -1:
+        self.check_idle()
         if self.error is not None:
             raise self.error.with_traceback(None)
         if self.finished:
@@ -318,8 +363,7 @@ cdef class JSONParser:
             MalformedJSON: something other than white space follows it, or what ``feed`` raised before.
         """
         cdef int status
-        if self.busy:
-            raise UsageError("the parser is busy: it was called again from inside its own feed()")
+        self.check_idle()
         if self.error is not None:
             raise self.error.with_traceback(None)
         if self.held is not None and self.j.state == ST_JSON_IN_STRING:
@@ -364,10 +408,9 @@ cdef class JSONParser:
         return None if self.blank == n else trailing(self.j.consumed + <uint64_t>self.blank, rest[self.blank])
 
     def reset(self):
-        """Forget everything but the options; start a new document."""
+        """Forget everything but the options; start a new document. Taps stay, and forget what was not read."""
         cdef tw_json fresh
-        if self.busy:
-            raise UsageError("the parser is busy: it was called again from inside its own feed()")
+        self.check_idle()
         tw_json_init(&fresh, self.j.stack, self.j.max_depth)
         fresh.surrogates = self.j.surrogates
         fresh.allow_nan = self.j.allow_nan
@@ -377,7 +420,25 @@ cdef class JSONParser:
         self.blank = 0
         self.error = self.rest = self.held = None
         self.finished = False
+        unread = self.restart_taps()  # dropped when all is fresh: a finaliser may feed
         tw_build_clear(&self.b)
+
+    cdef object restart_taps(self):
+        cdef uint32_t i
+        cdef list unread = []
+        cdef _Tap tap
+        if self.watches == NULL:
+            return unread
+        self.busy = True
+        self.watches.top = 0
+        for i in range(self.watches.n):
+            if self.watches.slot[i] != NULL:
+                tap = <_Tap>self.watches.slot[i].tap
+                self.watches.slot[i].level = 0
+                unread.append(tap.take())
+                tap.restart()
+        self.busy = False
+        return unread
 
     # -- reading ------------------------------------------------------------------------------------------------------
 
@@ -467,6 +528,8 @@ cdef class JSONParser:
                     at_open = due is not None and type(step) is str and step == due
                 else:
                     at_open = type(step) is int and step == self.b.frames[d].count
+                    if type(step) is int and not at_open and step >= 0:
+                        step -= tw_forgotten(&self.b, d)
                 d += 1
                 if at_open:
                     if d < self.b.depth:
@@ -494,6 +557,32 @@ cdef class JSONParser:
                 return "open"
             return "complete" if self.j.state == ST_JSON_DONE else "open"
         return "complete"
+
+    # -- taps ---------------------------------------------------------------------------------------------------------
+
+    def tap(self, path, /):
+        """Hand out the text of the string at ``path`` as it grows, see ``StringTap``.
+
+        Args:
+            path: keys and indices from the root; ``"*"`` is any key or index, ``Key("*")`` the key of that name.
+
+        Raises:
+            UsageError: ``path`` is none, or the parser was asked from inside its own ``feed()``.
+        """
+        return StringTap(self, path)
+
+    def items(self, path, /, *, forget=False, paths=False):
+        """Hand out the elements of the array at ``path``, each once, as they close, see ``ItemTap``.
+
+        Args:
+            path: as in ``tap``; ``()`` is the root.
+            forget: an element leaves the array when it is handed out. ``value``, snapshots and ``finish()`` then show the rest.
+            paths: hand out pairs of an element's path and the element.
+
+        Raises:
+            UsageError: as ``tap``.
+        """
+        return ItemTap(self, path, forget=forget, paths=paths)
 
     def __repr__(self):
         state = "malformed" if self.error is not None else "complete" if self.complete else "incomplete"
@@ -658,3 +747,6 @@ def loads(data, *, max_depth=512, max_bytes=None, surrogates="error", duplicate_
                                    allow_nan=allow_nan, allow_control_characters=allow_control_characters)
     p.feed(data)
     return p.finish()
+
+
+include "_taps.pxi"

@@ -28,6 +28,8 @@ typedef struct tw_known_key { PyObject *key; uint64_t head, tail; size_t n; } tw
 typedef struct tw_keys { tw_known_key slot[TW_KEYS]; } tw_keys;
 
 typedef struct tw_node tw_node; /* _core/tw_template.h */
+typedef struct tw_watch tw_watch; /* _pytap.h */
+typedef struct tw_watches tw_watches;
 
 typedef struct tw_level {
     PyObject *container;
@@ -447,8 +449,8 @@ static int tw_show_open(tw_build *b, const tw_json *j)
     return e;
 }
 
-/* The open string ended: put it in its final form. */
-static int tw_close_open(tw_build *b)
+/* The open string ended: put it in its final form, and show that to whoever gives a place for it. */
+static int tw_close_open(tw_build *b, PyObject **final)
 {
     PyObject *o = b->open.o;
     int e = TW_OK;
@@ -461,7 +463,7 @@ static int tw_close_open(tw_build *b)
             if (own == NULL) e = TW_E_MEMORY;
             else {
                 if (own != o) e = tw_slot_set(b, own, o);
-                Py_DECREF(own);
+                Py_SETREF(b->open.o, own);
             }
         } else if (b->open.room - n > n / 4 + TW_STR_SLACK && tw_str_writable(o, 2)) {
             e = tw_slot_set(b, Py_None, o);
@@ -475,6 +477,7 @@ static int tw_close_open(tw_build *b)
         }
     }
 #endif
+    if (final != NULL) *final = Py_NewRef(b->open.o);
     tw_str_clear(&b->open);
     return e;
 }
@@ -542,15 +545,6 @@ static inline int tw_b_array_start(tw_build *b, tw_json *j) { return tw_push(b, 
 static inline int tw_b_object_end(tw_build *b, tw_json *j) { (void)j; return tw_pop(b); }
 static inline int tw_b_array_end(tw_build *b, tw_json *j) { (void)j; return tw_pop(b); }
 
-static inline int tw_b_string(tw_build *b, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
-{
-    int e;
-    if (j->in_key) return tw_set_key(b, j, tw_key(b, p, n, lead, cont));
-    e = tw_put(b, j, tw_str_from_utf8(p, n, lead, cont));
-    if (TW_LIKELY(e == TW_OK)) tw_value_done(b);
-    return e;
-}
-
 static inline int tw_b_text_start(tw_build *b, tw_json *j)
 {
     b->scratch_len = b->cont = 0;
@@ -575,42 +569,47 @@ static inline int tw_b_code(tw_build *b, tw_json *j, uint32_t c)
     return tw_b_text(b, j, utf8, n, n > 1 ? utf8[0] : 0, n - 1);
 }
 
-static inline int tw_b_text_end(tw_build *b, tw_json *j)
-{
-    int e;
-    if (j->in_key) {
-        PyObject *key = tw_key(b, b->scratch, b->scratch_len, b->lead, b->cont);
-        tw_scratch_reset(b);
-        return tw_set_key(b, j, key);
-    }
-    if (b->open.o != NULL) {
-        e = tw_close_open(b);
-    } else {
-        e = tw_put(b, j, tw_str_from_utf8(b->scratch, b->scratch_len, b->lead, b->cont));
-        tw_scratch_reset(b);
-    }
-    b->in_text = 0;
-    if (e == TW_OK) tw_value_done(b);
-    return e;
-}
-
 static inline int tw_b_number_part(tw_build *b, tw_json *j, const uint8_t *p, size_t n)
 {
     if (!j->number_parts) b->scratch_len = 0;
     return tw_scratch_add(b, p, n);
 }
 
-static inline int tw_b_number(tw_build *b, tw_json *j, const uint8_t *p, size_t n, int is_int, const tw_decimal *d)
+/* Strings, numbers and literals end in two steps: the value is shown in its slot, and the slot is done. */
+
+static inline int tw_done(tw_build *b, int e)
+{
+    if (TW_LIKELY(e == TW_OK)) tw_value_done(b);
+    return e;
+}
+
+/* `final` as in tw_close_open(). */
+static inline int tw_put_text(tw_build *b, tw_json *j, PyObject **final)
+{
+    int e;
+    if (b->open.o != NULL) {
+        e = tw_close_open(b, final);
+    } else {
+        PyObject *v = tw_str_from_utf8(b->scratch, b->scratch_len, b->lead, b->cont);
+        if (final != NULL) *final = Py_XNewRef(v);
+        e = tw_put(b, j, v);
+        tw_scratch_reset(b);
+    }
+    b->in_text = 0;
+    return e;
+}
+
+/* A number, or NULL and why in *e. */
+static inline PyObject *tw_make_number(tw_build *b, tw_json *j, const uint8_t *p, size_t n, const tw_decimal *d, int *e)
 {
     tw_decimal joined;
-    int too_long, e;
+    int too_long;
     PyObject *v;
-    (void)is_int;
     if (TW_UNLIKELY(d == NULL)) {
         /* The number's text as one piece: what was kept of it, then [p, p + n). */
         if (j->number_parts) {
-            e = tw_scratch_add(b, p, n);
-            if (e != TW_OK) return e;
+            *e = tw_scratch_add(b, p, n);
+            if (*e != TW_OK) return NULL;
             p = b->scratch;
             n = b->scratch_len;
         }
@@ -619,20 +618,41 @@ static inline int tw_b_number(tw_build *b, tw_json *j, const uint8_t *p, size_t 
     }
     v = tw_number_object(p, n, d, &too_long);
     if (TW_UNLIKELY(j->number_parts)) tw_scratch_reset(b);
-    if (TW_UNLIKELY(too_long)) return TW_E_JSON_NUMBER_TOO_LONG;
-    e = tw_put(b, j, v);
-    if (TW_LIKELY(e == TW_OK)) tw_value_done(b);
-    return e;
+    *e = too_long ? TW_E_JSON_NUMBER_TOO_LONG : TW_E_MEMORY;
+    return v;
 }
 
-static inline int tw_b_literal(tw_build *b, tw_json *j, int which)
+static inline PyObject *tw_make_literal(tw_build *b, tw_json *j, int which)
+{
+    if (TW_UNLIKELY(which >= TW_LIT_NAN)) tw_mark(b, "nan", j->token_offset);
+    return tw_literal_object(which);
+}
+
+static inline int tw_b_string(tw_build *b, tw_json *j, const uint8_t *p, size_t n, uint8_t lead, size_t cont)
+{
+    if (j->in_key) return tw_set_key(b, j, tw_key(b, p, n, lead, cont));
+    return tw_done(b, tw_put(b, j, tw_str_from_utf8(p, n, lead, cont)));
+}
+
+static inline int tw_b_text_end(tw_build *b, tw_json *j)
+{
+    if (j->in_key) {
+        PyObject *key = tw_key(b, b->scratch, b->scratch_len, b->lead, b->cont);
+        tw_scratch_reset(b);
+        return tw_set_key(b, j, key);
+    }
+    return tw_done(b, tw_put_text(b, j, NULL));
+}
+
+static inline int tw_b_number(tw_build *b, tw_json *j, const uint8_t *p, size_t n, int is_int, const tw_decimal *d)
 {
     int e;
-    if (TW_UNLIKELY(which >= TW_LIT_NAN)) tw_mark(b, "nan", j->token_offset);
-    e = tw_put(b, j, tw_literal_object(which));
-    if (e == TW_OK) tw_value_done(b);
-    return e;
+    PyObject *v = tw_make_number(b, j, p, n, d, &e);
+    (void)is_int;
+    return TW_UNLIKELY(v == NULL) ? e : tw_done(b, tw_put(b, j, v));
 }
+
+static inline int tw_b_literal(tw_build *b, tw_json *j, int which) { return tw_done(b, tw_put(b, j, tw_make_literal(b, j, which))); }
 
 static inline void tw_b_lone_surrogate(tw_build *b, tw_json *j, uint64_t offset) { tw_mark(b, "lone_surrogate", offset); }
 static inline void tw_b_control_character(tw_build *b, tw_json *j, uint64_t offset) { tw_mark(b, "control_character", offset); }
