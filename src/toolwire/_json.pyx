@@ -420,8 +420,9 @@ cdef class JSONParser:
         self.blank = 0
         self.error = self.rest = self.held = None
         self.finished = False
-        unread = self.restart_taps()  # dropped when all is fresh: a finaliser may feed
+        unread = self.restart_taps()
         tw_build_clear(&self.b)
+        del unread  # now that all is fresh: a finaliser may feed
 
     cdef object restart_taps(self):
         cdef uint32_t i
