@@ -48,15 +48,11 @@ cdef extern from "_pytap.h":
     ctypedef struct tw_watches:
         tw_watch **slot
         uint32_t n, top
-    ctypedef struct tw_watched:
-        tw_build *b
-        tw_watches *w
 
-    const uint8_t *tw_watch_run(tw_json *, tw_watched *, const uint8_t *, const uint8_t *)
+    const uint8_t *tw_watches_run(tw_json *, tw_build *, tw_watches *, const uint8_t *, const uint8_t *)
     bint tw_watch_step(const tw_watch *, const tw_build *, uint32_t)
     bint tw_watch_wants(const tw_watch *, const tw_build *, uint32_t)
     object tw_watch_path(const tw_build *, uint32_t)
-    void tw_watches_compact(tw_watches *)
     int tw_watches_add(tw_watches *, const tw_build *, tw_watch *) except -1
     void tw_watches_drop(tw_watches *, const tw_watch *, bint)
     void tw_watches_free(tw_watches *)
@@ -223,7 +219,10 @@ cdef class JSONParser:
             self.j.error = TW_E_MEMORY
             self.j.error_offset = self.fed
         elif self.j.state != ST_JSON_DONE:
-            stop = tw_build_run(&self.j, &self.b, p, p + take) if self.watches == NULL else self.run_watched(p, p + take)
+            if self.watches == NULL or self.watches.n == 0:
+                stop = tw_build_run(&self.j, &self.b, p, p + take)
+            else:
+                stop = tw_watches_run(&self.j, &self.b, self.watches, p, p + take)
             if (self.b.in_text and not (self.j.state == ST_JSON_ERROR and self.j.error == TW_E_MEMORY)
                     and tw_show_open(&self.b, &self.j) != TW_OK):
                 self.j.state = ST_JSON_ERROR
@@ -234,15 +233,6 @@ cdef class JSONParser:
         self.busy = False
         self.fed += <uint64_t>take
         return 0
-
-    cdef const uint8_t *run_watched(self, const uint8_t *p, const uint8_t *end) noexcept:
-        cdef tw_watched watched
-        tw_watches_compact(self.watches)
-        if self.watches.n == 0:
-            return tw_build_run(&self.j, &self.b, p, end)
-        watched.b = &self.b
-        watched.w = self.watches
-        return tw_watch_run(&self.j, &watched, p, end)
 
     cdef int odd(self, const uint8_t *stop, const uint8_t *end, Py_ssize_t take, bint too_long) except -1:
         """The rest of ``run`` where the bytes are wrong, too many, or go on behind the value."""

@@ -123,7 +123,10 @@ def _loop(source: Any, feed: _Feed[T]) -> Generator[T, None, None]:
 async def _async_loop(source: Any, feed: _Feed[T]) -> AsyncGenerator[T, None]:
     is_async = hasattr(source, "__anext__")
     try:
-        while (chunk := (await anext(source, _END)) if is_async else next(source, _END)) is not _END:
+        while True:
+            chunk: Any = (await anext(source, _END)) if is_async else next(source, _END)
+            if chunk is _END:
+                break
             for new in feed.take(chunk):
                 yield new
             feed.check()
