@@ -566,6 +566,39 @@ def test_reading_a_long_string_copies_only_what_is_new(path: Path) -> None:
     assert "".join(kept) == p.value["body"]
 
 
+def test_taps_that_fail_or_are_dropped_half_way_leave_nothing() -> None:
+    data = '{"a":[{"b":"xé\\n"},"y",[1]],"a":["z"'.encode()
+
+    def rounds() -> None:
+        for i in range(400):
+            p = tw.JSONParser()
+            early = p.tap(("a", "*", "b")), p.items(("a",), forget=i % 2 == 0, paths=True), p.tap(("*", "*"))
+            p.feed(data[: i % len(data)])
+            late = p.tap(("*", "*", "b")), p.items(("*",), forget=i % 3 == 0)
+            with contextlib.suppress(tw.UsageError):
+                p.tap(("a", None))  # type: ignore[arg-type]
+            with contextlib.suppress(ValueError):
+                p.feed(data[i % len(data) :] + b"!" * (i % 5 == 0))
+                early[0].read()
+                pickle.loads(pickle.dumps((p, early, late)))
+            if i % 7 == 0:
+                p.reset()
+
+    rounds()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        rounds()
+        gc.collect()
+        first = tracemalloc.get_traced_memory()[0]
+        rounds()
+        rounds()
+        gc.collect()
+        assert tracemalloc.get_traced_memory()[0] - first < 4096
+    finally:
+        tracemalloc.stop()
+
+
 # -- who holds whom
 
 

@@ -1,4 +1,4 @@
-"""From an iterable of bytes to an iterator of events. The only place of the library with a clock and an ``await``.
+"""From an iterable of bytes to an iterator of events. The only place of the library with a clock; besides ``taps``, with an ``await``.
 
 ::
 

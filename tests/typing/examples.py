@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Iterator, Mapping
 from typing import Any, Literal, TypeVar, assert_type
 
 import redis
@@ -209,3 +209,20 @@ def wrong(turn: tw.Turn, call: tw.ToolCall) -> None:
     tw.SSEFramer().feed("text")  # type: ignore[arg-type]
     call.text = "other"  # type: ignore[misc]
     tw.TurnGate(["lookup"])  # type: ignore[arg-type]
+
+
+def taps(call: tw.ToolCall, chunks: Iterator[bytes], achunks: AsyncIterator[bytes]) -> None:
+    p = tw.JSONParser()
+    assert_type(p.tap(("files", "*", "body")), tw.StringTap)
+    assert_type(call.tap(("files", 0, tw.Key("*"))).read(), str)
+    for path, text, complete in p.tap(()).pieces():
+        assert_type(path, tuple[str | int, ...])
+        assert_type(text, str)
+        assert_type(complete, bool)
+    assert_type(p.items((), forget=True, paths=True).read(), list[Any])
+    for piece in tw.iter_text(chunks, ("body",), max_depth=8, surrogates="replace"):
+        assert_type(piece, tw.TextPiece)
+    assert_type(tw.iter_items(["[", "]"], paths=True), Generator[Any, None, None])
+    assert_type(tw.aiter_items(achunks, ("rows",)), AsyncGenerator[Any, None])
+    tw.iter_items(chunks, "rows")  # type: ignore[arg-type]
+    tw.iter_items(chunks, max_dept=8)  # type: ignore[call-arg]
