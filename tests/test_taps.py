@@ -374,6 +374,15 @@ def test_a_tap_that_comes_late_begins_at_the_beginning() -> None:
     assert p.items(()).read() == []
 
 
+def test_a_long_path_into_a_deep_document_is_followed_without_recursion() -> None:
+    p = tw.JSONParser(max_depth=10_000)
+    p.feed(b"[" * 5_000 + b'"x",1')
+    assert p.tap(("*",) * 5_000).read() == "x"
+    assert p.items(("*",) * 4_999, forget=True).read() == ["x"]
+    p.feed(b',"y"')
+    assert p.tap(("*",) * 5_000).read() == "y"
+
+
 def test_an_error_or_a_cut_leaves_what_was_good_and_completes_nothing() -> None:
     p = tw.JSONParser()
     tap, items = p.tap((1,)), p.items(())
@@ -537,6 +546,7 @@ def test_arrays_that_a_path_leads_through_are_forgotten_by_the_loops() -> None:
 
     assert most_held(lambda: sum(1 for _ in tw.iter_items(chunks(), ("*", "rows", "*")))) < 1 << 16
     assert most_held(lambda: sum(1 for _ in tw.iter_text(chunks(), ("*", "t")))) < 1 << 16
+    assert most_held(lambda: sum(1 for _ in tw.iter_text(chunks(), (0, "t")))) < 1 << 16
 
 
 def grows_in_place() -> bool:

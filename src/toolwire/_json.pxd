@@ -121,8 +121,8 @@ cdef class _Tap:
     cdef int ready(self) except -1
     cdef object take(self)
     cdef void restart(self)
-    cdef int visit(self, object here, uint32_t d, bint spine, tuple path) except -1
-    cdef int found(self, object value, uint32_t d, tuple path) except -1
+    cdef int find(self) except -1
+    cdef list below(self, object here, tuple path, bint is_open)
 
 
 cdef class StringTap(_Tap):

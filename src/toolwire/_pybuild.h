@@ -618,7 +618,7 @@ static inline PyObject *tw_make_number(tw_build *b, tw_json *j, const uint8_t *p
     }
     v = tw_number_object(p, n, d, &too_long);
     if (TW_UNLIKELY(j->number_parts)) tw_scratch_reset(b);
-    *e = too_long ? TW_E_JSON_NUMBER_TOO_LONG : TW_E_MEMORY;
+    if (TW_UNLIKELY(v == NULL)) *e = too_long ? TW_E_JSON_NUMBER_TOO_LONG : TW_E_MEMORY;
     return v;
 }
 

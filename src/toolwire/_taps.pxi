@@ -62,62 +62,63 @@ cdef class _Tap:
         """Watch from now on. ``seek``: first give what the parser has finished there already."""
         cdef JSONParser p = self.parser
         p.check_idle()
-        if self.watch.forget and p.b.lent != TW_NOT_LENT and tw_build_take_back(&p.b) < 0:
-            raise_pending()
         if p.watches == NULL:
             p.watches = <tw_watches *>PyMem_Calloc(1, sizeof(tw_watches))
             if p.watches == NULL:
                 raise MemoryError
         p.busy = True  # allocating may run a finaliser that feeds
         try:
-            if not seek:
-                pass
-            elif p.b.depth:
-                if self.watch.n_steps:
-                    self.visit(<object>p.b.root, 0, True, ())
-            elif p.b.root != NULL and not p.b.in_text:
-                self.found(<object>p.b.root, 0, ())
+            if self.watch.forget and p.b.lent != TW_NOT_LENT and tw_build_take_back(&p.b) < 0:
+                raise_pending()
+            if seek:
+                self.find()
             tw_watches_add(p.watches, &p.b, self.watch)
         finally:
             p.busy = False
         return 0
 
-    cdef int visit(self, object here, uint32_t d, bint spine, tuple path) except -1:
-        """Look at what step ``d`` leads to in the container ``here``. ``spine``: it is open container ``d``."""
-        cdef JSONParser p = self.parser
-        cdef tw_step *step = &self.watch.steps[d]
-        cdef tw_level *f = &p.b.frames[d] if spine else NULL
-        cdef Py_ssize_t first = 0, n, i
-        if spine:
-            here = <object>f.container
-        if type(here) is list:
-            values = list(here)
-            n = len(values)
-            if spine:
-                # The last one shown may be the open one.
-                first = tw_forgotten(&p.b, d)
-                n = min(n, f.count - first)
-            for i, value in enumerate(values[:n], first):
-                if step.kind == TW_STEP_ANY or step.kind == TW_STEP_ELEMENT or (step.kind == TW_STEP_INDEX and step.index == i):
-                    self.found(value, d + 1, (*path, i))
-            if self.watch.forget and d + 1 == self.watch.n_steps:
-                del here[:n]
-        elif type(here) is dict and step.kind != TW_STEP_ELEMENT:
-            due = <object>f.key if spine and f.key != NULL else None
-            for key in list(here) if step.kind == TW_STEP_ANY else [<object>step.key] if step.kind == TW_STEP_KEY else []:
-                if key in here and (due is None or key != due):
-                    self.found(here[key], d + 1, (*path, str.__str__(key)))
-        if spine and d + 1 < p.b.depth and d + 1 < self.watch.n_steps and tw_watch_step(self.watch, &p.b, d + 1):
-            self.visit(None, d + 1, True, (*path, <object>f.key if f.key != NULL else f.count))
+    cdef int find(self) except -1:
+        """Give what stands finished on the path, in the order of the document."""
+        cdef tw_build *b = &self.parser.b
+        cdef Py_ssize_t end = self.watch.n_steps
+        cdef bint is_open = b.depth > 0 or b.in_text
+        cdef list work = []
+        if b.root != NULL:
+            work.append((<object>b.root, (), is_open))
+        while work:
+            value, path, is_open = work.pop()
+            if len(path) < end:
+                work += reversed(self.below(value, path, is_open))
+            elif not is_open and (not self.watch.strings or type(value) is str):
+                self.queue.append((path, value) if self.watch.paths else value)
         return 0
 
-    cdef int found(self, object value, uint32_t d, tuple path) except -1:
-        """A finished value on the path."""
-        if d < self.watch.n_steps:
-            return self.visit(value, d, False, path)
-        if not self.watch.strings or type(value) is str:
-            self.queue.append((path, value) if self.watch.paths else value)
-        return 0
+    cdef list below(self, object here, tuple path, bint is_open):
+        """What the next step leads to: (value, path, is_open) for each."""
+        cdef tw_build *b = &self.parser.b
+        cdef uint32_t d = len(path)
+        cdef tw_step *step = &self.watch.steps[d]
+        cdef tw_level *f = &b.frames[d] if is_open and d < b.depth else NULL
+        cdef Py_ssize_t first = 0, n
+        cdef list found = []
+        if type(here) is list:
+            n = len(here)
+            if f != NULL:
+                first = tw_forgotten(b, d)
+                n = min(n, f.count - first)  # the last one shown may be the open one
+            for i, value in enumerate(here[:n], first):
+                if step.kind == TW_STEP_ANY or step.kind == TW_STEP_ELEMENT or (step.kind == TW_STEP_INDEX and step.index == i):
+                    found.append((value, (*path, i), False))
+            if self.watch.forget and d + 1 == self.watch.n_steps:
+                del here[:n]
+        elif type(here) is dict and (step.kind == TW_STEP_ANY or step.kind == TW_STEP_KEY):
+            due = <object>f.key if f != NULL and f.key != NULL else None
+            for key in list(here) if step.kind == TW_STEP_ANY else [<object>step.key]:
+                if key in here and (due is None or key != due):
+                    found.append((here[key], (*path, str.__str__(key)), False))
+        if f != NULL and d + 1 < b.depth and tw_watch_step(self.watch, b, d + 1):
+            found.append((<object>b.frames[d + 1].container, (*path, <object>f.key if f.key != NULL else f.count), True))
+        return found
 
     cdef int ready(self) except -1:
         """Before anything is read."""

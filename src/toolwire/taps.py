@@ -16,7 +16,7 @@ import contextlib
 from collections.abc import AsyncGenerator, AsyncIterable, Callable, Generator, Iterable
 from typing import Any, Final, Generic, Literal, TypeAlias, TypedDict, TypeVar, Unpack
 
-from ._json import JSONParser, Key, TextPiece
+from ._json import JSONParser, TextPiece
 from .errors import StreamError, UsageError
 
 __all__ = ["ParserOptions", "aiter_items", "aiter_text", "iter_items", "iter_text"]
@@ -87,7 +87,7 @@ class _Feed(Generic[T]):
         self._read = read
         self._error: StreamError | None = None
         # Nobody sees the tree, so what the path has led through need not stay in it.
-        self._passed = [parser.items(path[:i], forget=True) for i, step in enumerate(path) if step == "*" and not isinstance(step, Key)]
+        self._passed = [parser.items(path[:i], forget=True) for i in range(len(path))]
 
     def take(self, chunk: Chunk) -> list[T]:
         """What is new. The error of a chunk is kept for ``check``."""
