@@ -88,6 +88,7 @@ cdef extern from "_pytokens.h":
     object tw_queue_take(tw_tokens *)
     bint tw_json_is_between(const tw_json *)
     bint tw_json_is_delimiter(uint8_t)
+    bint tw_json_top_is_object(const tw_json *)
 
 # Bytes taken in one go. As many events wait at most; and a tuple or dict that its reader drops is soon there for the next.
 cdef enum:
@@ -216,12 +217,17 @@ cdef class Machine:
                 return self.fail_in_value(-1)
         if self.j.state == ST_JSON_DONE or self.j.state == ST_JSON_ERROR:
             return 0
-        if self.t.mode == TW_LEXEMES:
-            if tw_json_is_between(&self.j):
-                return 0  # what is open is its reader's affair
-            if self.j.state != ST_JSON_IN_NUMBER and self.j.state != ST_JSON_IN_LITERAL:
-                return self.fail(TruncatedJSON("Unterminated string at end of file", code="json.truncated", offset=self.j.offset))
-        return self.fail(truncated(self.j.offset, None))
+        if self.t.mode != TW_LEXEMES:
+            return self.fail(truncated(self.j.offset, None))
+        if tw_json_is_between(&self.j):
+            return 0  # json-stream knows what is open, and says so
+        if self.j.state == ST_JSON_IN_LITERAL or (self.j.state == ST_JSON_IN_NUMBER and self.j.depth == 0):
+            return self.fail(truncated(self.j.offset, None))
+        if self.j.state != ST_JSON_IN_NUMBER:
+            what = "string"
+        else:  # it may have been longer
+            what = "object" if tw_json_top_is_object(&self.j) else "list"
+        return self.fail(TruncatedJSON(f"Unterminated {what} at end of file", code="json.truncated", offset=self.j.offset))
 
     cdef int fail_in_value(self, int c) except -1:
         if self.j.error == TW_E_MEMORY:
