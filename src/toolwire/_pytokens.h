@@ -267,19 +267,29 @@ static TW_NOINLINE PyObject *tw_join_new(PyObject *prefix, PyObject *key)
     return o;
 }
 
-/* The prefix of a value below the container whose place is at `index`. Records repeat theirs, so these are remembered. */
+/* The prefix of a value below the container whose place is at `index`. Records repeat theirs, so these are remembered: each in one of
+ * two slots, of which the second takes what has to leave the first. */
 static PyObject *tw_child_prefix(tw_tokens *s, uint32_t index, PyObject *key)
 {
     PyObject *prefix = s->places[index].prefix, *joined;
-    tw_join *join;
+    tw_join *first, *second;
+    size_t h;
     if (index <= 1) return Py_NewRef(key); /* the root's own prefix is no part of it */
-    join = &s->joins[(((uint64_t)(uintptr_t)prefix * 3 + (uintptr_t)key) * UINT64_C(0x9E3779B97F4A7C15) >> 40) % TW_JOINS];
-    if (TW_LIKELY(join->prefix == prefix && join->key == key)) return Py_NewRef(join->joined);
+    h = (size_t)(((uint64_t)(uintptr_t)prefix * 3 + (uintptr_t)key) * UINT64_C(0x9E3779B97F4A7C15) >> 40) % TW_JOINS;
+    first = &s->joins[h];
+    second = &s->joins[h ^ 1];
+    if (TW_LIKELY(first->prefix == prefix && first->key == key)) return Py_NewRef(first->joined);
+    if (TW_LIKELY(second->prefix == prefix && second->key == key)) return Py_NewRef(second->joined);
     joined = tw_join_new(prefix, key);
     if (joined != NULL && PyUnicode_GET_LENGTH(joined) <= TW_JOIN_CHARS) {
-        Py_XSETREF(join->prefix, Py_NewRef(prefix));
-        Py_XSETREF(join->key, Py_NewRef(key));
-        Py_XSETREF(join->joined, Py_NewRef(joined));
+        tw_join left = *second;
+        *second = *first;
+        first->prefix = Py_NewRef(prefix);
+        first->key = Py_NewRef(key);
+        first->joined = Py_NewRef(joined);
+        Py_XDECREF(left.prefix);
+        Py_XDECREF(left.key);
+        Py_XDECREF(left.joined);
     }
     return joined;
 }
