@@ -275,9 +275,9 @@ static PyObject *tw_child_prefix(tw_tokens *s, uint32_t index, PyObject *key)
     tw_join *first, *second;
     size_t h;
     if (index <= 1) return Py_NewRef(key); /* the root's own prefix is no part of it */
-    h = (size_t)(((uint64_t)(uintptr_t)prefix * 3 + (uintptr_t)key) * UINT64_C(0x9E3779B97F4A7C15) >> 40) % TW_JOINS;
-    first = &s->joins[h];
-    second = &s->joins[h ^ 1];
+    h = (size_t)(((uint64_t)(uintptr_t)prefix * 3 + (uintptr_t)key) * UINT64_C(0x9E3779B97F4A7C15) >> 40) % (TW_JOINS / 2);
+    first = &s->joins[2 * h];
+    second = first + 1;
     if (TW_LIKELY(first->prefix == prefix && first->key == key)) return Py_NewRef(first->joined);
     if (TW_LIKELY(second->prefix == prefix && second->key == key)) return Py_NewRef(second->joined);
     joined = tw_join_new(prefix, key);
