@@ -122,7 +122,7 @@ static int tw_tokens_want(tw_tokens *s, const uint8_t *want, Py_ssize_t n)
     return tw_places_push(s, NULL, NULL, 0, s->mode == TW_ITEMS && n == 0 ? TW_WANTED : 0) == TW_OK ? 0 : -1;
 }
 
-/* Everything but the options. Objects are taken out before they are released: releasing may run foreign code. */
+/* Gives back everything. Objects are taken out before they are released: releasing may run foreign code. */
 static void tw_tokens_clear(tw_tokens *s)
 {
     tw_event *queue = s->queue;
@@ -163,14 +163,6 @@ static void tw_tokens_clear(tw_tokens *s)
     s->starts = NULL;
     s->starts_cap = 0;
     tw_build_clear(&s->b);
-}
-
-static int tw_tokens_traverse(const tw_tokens *s, visitproc visit, void *arg)
-{
-    size_t i;
-    for (i = s->first; i < s->last; i++) Py_VISIT(s->queue[i].value);
-    for (i = 0; i < s->n_parts; i++) Py_VISIT(s->parts[i]);
-    return 0;
 }
 
 /* -- the queue -------------------------------------------------------------------------------------------------------- */

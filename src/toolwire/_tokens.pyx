@@ -127,7 +127,11 @@ cdef _make_words():
 _make_words()
 
 
+# The classes below keep their members until they go: what a finaliser may still call must find them. Cycles are broken at their other
+# members; one of nothing but these classes and values of a caller's `map_type` that nobody asked for is not found.
+
 @cython.final
+@cython.no_gc_clear
 cdef class Machine:
     """Tokenizer and sink, with what was met and not yet handed out.
 
@@ -248,6 +252,7 @@ cdef class Machine:
         return self.t.first != self.t.last
 
 
+@cython.no_gc_clear
 cdef class Source:
     """A machine and the chunk it is at. What ``Pull``, ``AsyncPull`` and ``Push`` have in common."""
 
@@ -307,6 +312,7 @@ cdef class Source:
         self.pos = 0
 
 
+@cython.no_gc_clear
 cdef class Pull(Source):
     """An iterator over what a machine finds in a file.
 
@@ -366,6 +372,7 @@ cdef class Ready:
         raise StopIteration(self.value)
 
 
+@cython.no_gc_clear
 cdef class AsyncPull(Source):
     """An asynchronous iterator over what a machine finds in a file. The arguments are those of ``Pull``; ``read`` is awaited."""
 
@@ -403,6 +410,7 @@ cdef class AsyncPull(Source):
         return tw_queue_take(&self.machine.t)
 
 
+@cython.no_gc_clear
 cdef class Push(Source):
     """A sink of chunks that sends what a machine finds in them to another.
 
