@@ -16,11 +16,11 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Any
 
-import helpers
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import helpers
 import toolwire.compat.ijson as ijson
 
 DOCUMENT = """ {"docs": [{"null": null, "no": false, "yes": true, "int": 0, "half": 0.5, "exp": 1.0e+2, "long": 10000000000, "text": "\\u0441 тест"},

@@ -9,10 +9,10 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-import helpers
 import pytest
 from hypothesis import given
 
+import helpers
 import toolwire as tw
 from toolwire.compat.json_stream import tokenizer
 

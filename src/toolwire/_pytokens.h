@@ -614,10 +614,10 @@ static int tw_v_end(tw_tokens *s, int is_object)
         if (o == NULL) return TW_E_MEMORY;
         while (s->n_parts > start) Py_DECREF(s->parts[--s->n_parts]);
     } else {
-        size_t n = s->n_parts - start;
-        o = PyList_New((Py_ssize_t)n);
+        Py_ssize_t n = (Py_ssize_t)(s->n_parts - start), i;
+        o = PyList_New(n);
         if (o == NULL) return TW_E_MEMORY;
-        if (n) memcpy(((PyListObject *)o)->ob_item, s->parts + start, n * sizeof *s->parts);
+        for (i = 0; i < n; i++) PyList_SET_ITEM(o, i, s->parts[start + (size_t)i]);
         s->n_parts = start;
     }
     s->open--;

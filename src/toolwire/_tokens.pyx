@@ -241,7 +241,7 @@ cdef class Machine:
                 self.error = error
             return 0
         if self.t.out_of_range:
-            return self.fail(MalformedJSON("a number beyond what its type can hold", code="json.bad_number", offset=self.j.error_offset))
+            return self.fail(MalformedJSON("a number beyond its type's range", code="json.bad_number", offset=self.j.error_offset))
         return self.fail(json_error(&self.j, c, None))
 
     cdef int fail(self, object error) except -1:
@@ -276,7 +276,7 @@ cdef class Source:
         if self.is_text:
             if self.warn:
                 self.warn = False
-                warnings.warn("a reader of str was given where bytes are read: open the file in binary mode", DeprecationWarning, stacklevel=2)
+                warnings.warn("str is read where bytes are wanted: open the file in binary mode", DeprecationWarning, stacklevel=2)
             data = data.encode("utf-8", "surrogatepass")
         self.chunk = data if type(data) is bytes else bytes(memoryview(data))
         self.pos = 0
