@@ -162,6 +162,21 @@ def test_numbers_are_exact_or_floats(text: str, use_float: bool, expected: list[
         assert helpers.same(found, expected)
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["1e999999999999999999", "12e999999999999999999", "1.5e-1999999999999999996", "1e-1999999999999999998", "0e-99999999999999999999", "-0.00"]
+    + ["9" * 50 + ".5", "0e9999999999999999999", "0." + "3" * 400],
+)
+def test_decimals_are_what_decimal_makes_of_the_text(text: str) -> None:
+    try:
+        expected = [Decimal(text)]
+    except ArithmeticError:
+        expected = []
+    found, error = run("items", [f"[{text}]".encode()], "item")
+    assert helpers.same(found, expected)
+    assert error == (None if expected else (False, "json.bad_number", 1))
+
+
 def test_a_root_number_ends_with_the_input() -> None:
     assert list(ijson.basic_parse(b"12")) == [("number", 12)]
     assert list(ijson.items(b"1.5", "", use_float=True)) == [1.5]

@@ -23,7 +23,7 @@ typedef struct tw_words {
     PyObject *start_map_event, *end_map_event, *start_array_event, *end_array_event, *true_event, *false_event, *null_event;
     PyObject *string_type, *number_type;
     PyObject *open_object, *close_object, *open_array, *close_array, *comma, *colon, *true_lexeme, *false_lexeme, *null_lexeme;
-    PyObject *item, *empty, *decimal;
+    PyObject *item, *empty, *decimal; /* the last one makes a Decimal of a str */
 } tw_words;
 
 /* Owned: `prefix` and `value`. Without name and prefix the event is its value, without one of them a pair. */

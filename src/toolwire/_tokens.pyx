@@ -108,6 +108,13 @@ cdef PyObject *_keep(object word):
     return <PyObject *>word
 
 
+# Decimal() by a shorter way. A context without bounds rounds nothing; what Decimal() does not take raises here, too.
+cdef object _new_decimal = decimal.Context(
+    prec=decimal.MAX_PREC, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN, clamp=0,
+    traps=[decimal.InvalidOperation, decimal.Overflow, decimal.Underflow, decimal.Clamped, decimal.Inexact],
+).create_decimal
+
+
 cdef _make_words():
     cdef tw_words *w = &_words
     w.start_map, w.map_key, w.end_map = _keep("start_map"), _keep("map_key"), _keep("end_map")
@@ -121,7 +128,7 @@ cdef _make_words():
     w.open_array, w.close_array = _keep((0, "[")), _keep((0, "]"))
     w.comma, w.colon = _keep((0, ",")), _keep((0, ":"))
     w.true_lexeme, w.false_lexeme, w.null_lexeme = _keep((3, True)), _keep((3, False)), _keep((4, None))
-    w.item, w.empty, w.decimal = _keep("item"), _keep(""), _keep(decimal.Decimal)
+    w.item, w.empty, w.decimal = _keep("item"), _keep(""), _keep(_new_decimal)
 
 
 _make_words()
