@@ -311,6 +311,11 @@ def test_errors_are_caught_as_those_of_ijson_once_that_is_imported(monkeypatch: 
     assert not isinstance(malformed.value, ijson.IncompleteJSONError)
 
 
+def test_callers_may_raise_the_errors_themselves() -> None:
+    with pytest.raises(ijson.JSONError, match="cut off by a proxy"):
+        raise ijson.IncompleteJSONError("cut off by a proxy")
+
+
 def test_options_that_are_not_there() -> None:
     with pytest.raises(ValueError, match="comments"):
         ijson.basic_parse(b"[]", allow_comments=True)

@@ -64,6 +64,9 @@ MapType = Callable[[], Any]
 class JSONError(StreamError):
     """The input is no JSON. ``except`` clauses for ijson's own ``JSONError`` catch it, too, once ijson is imported."""
 
+    def __init__(self, message: str = "", *, code: str = "json", offset: int | None = None) -> None:
+        super().__init__(message, code=code, offset=offset)
+
     def __reduce__(self) -> tuple[Any, ...]:
         return _error, (isinstance(self, IncompleteJSONError), self.message, self.code, self.offset)
 
