@@ -39,6 +39,7 @@ from ._json import loads
 from .errors import GateRefused, LimitExceeded, StreamError, TruncatedJSON, TurnTruncated, UsageError
 from .events import Outcome, ToolCall, TurnResult
 from .ledger import Fate, Ledger, MemoryLedger, Settled
+from .tools import anthropic_tools, bedrock_tools, gemini_tools, openai_tools
 from .validate import ShapeError, Validator, compile_validator
 
 Action: TypeAlias = Literal["run", "refuse", "nothing_to_run"]
@@ -312,6 +313,34 @@ class TurnGate:
         self._lock = threading.Lock()
         # Calls themselves, by id(): kept alive here, so that their id() is theirs alone.
         self._recent: deque[dict[int, ToolCall]] = deque(maxlen=_RECENT_TURNS)
+
+    @classmethod
+    def from_openai_tools(cls, tools: Iterable[Any], *, policy: GatePolicy | None = None, ledger: Ledger | None = None, scope: str = "") -> TurnGate:
+        """A gate for the ``tools`` (or ``functions``) of a Chat Completions, Responses or Realtime request, or of one of the servers that take the
+        same shape (Mistral, Cohere, Ollama).
+
+        Args:
+            tools: the list that was sent, as plain data or as the SDK's objects; see ``toolwire.tools``.
+            policy, ledger, scope: as for ``TurnGate``.
+        Raises:
+            UsageError: an entry is no tool definition, or as ``TurnGate``.
+        """
+        return cls(openai_tools(tools), policy=policy, ledger=ledger, scope=scope)
+
+    @classmethod
+    def from_anthropic_tools(cls, tools: Iterable[Any], *, policy: GatePolicy | None = None, ledger: Ledger | None = None, scope: str = "") -> TurnGate:
+        """Like ``from_openai_tools``, for the ``tools`` of a Messages request."""
+        return cls(anthropic_tools(tools), policy=policy, ledger=ledger, scope=scope)
+
+    @classmethod
+    def from_gemini_tools(cls, tools: Iterable[Any], *, policy: GatePolicy | None = None, ledger: Ledger | None = None, scope: str = "") -> TurnGate:
+        """Like ``from_openai_tools``, for the ``tools`` of a generateContent or Interactions request."""
+        return cls(gemini_tools(tools), policy=policy, ledger=ledger, scope=scope)
+
+    @classmethod
+    def from_bedrock_tools(cls, tools: Iterable[Any], *, policy: GatePolicy | None = None, ledger: Ledger | None = None, scope: str = "") -> TurnGate:
+        """Like ``from_openai_tools``, for the ``toolConfig["tools"]`` of a Converse request."""
+        return cls(bedrock_tools(tools), policy=policy, ledger=ledger, scope=scope)
 
     @property
     def policy(self) -> GatePolicy:
