@@ -8,9 +8,11 @@ from typing import Any, Literal, TypeVar, assert_type
 import redis
 
 import toolwire as tw
+from toolwire.compat.messages import to_anthropic_message, to_langchain_tool_call_chunks, to_openai_items
 from toolwire.ledger import Fate, Ledger, MemoryLedger
 from toolwire.ledger.redis import RedisLedger
 from toolwire.ledger.sqlite import SQLiteLedger
+from toolwire.tools import openai_tools
 
 T = TypeVar("T")
 
@@ -226,3 +228,12 @@ def taps(call: tw.ToolCall, chunks: Iterator[bytes], achunks: AsyncIterator[byte
     assert_type(tw.aiter_items(achunks, ("rows",)), AsyncGenerator[Any, None])
     tw.iter_items(chunks, "rows")  # type: ignore[arg-type]
     tw.iter_items(chunks, max_dept=8)  # type: ignore[call-arg]
+
+
+def definitions(tools: list[dict[str, Any]], result: tw.TurnResult, events: list[tw.Event]) -> None:
+    """A gate from what was sent, and messages of what came."""
+    assert_type(tw.TurnGate.from_openai_tools(tools, policy=tw.GatePolicy(), ledger=MemoryLedger(), scope="a"), tw.TurnGate)
+    tw.TurnGate({**openai_tools(tools), "note": None})
+    assert_type(to_anthropic_message(result, choice=1, partial=True), dict[str, Any])
+    assert_type(to_openai_items(tw.TurnTruncated(result=result)), list[dict[str, Any]])
+    assert_type(to_langchain_tool_call_chunks(events), list[dict[str, Any]])
