@@ -151,7 +151,7 @@ def _chunks(response: Any) -> Iterator[bytes]:
     elif _has(response, "stream"):  # urllib3
         if not inspect.isasyncgenfunction(response.stream):
             return _reads(response) if _reads_at_once(response) else response.stream()
-    elif _has(response, "read1"):  # http.client, urllib
+    elif hasattr(response, "read1"):  # http.client; urllib, whose HTTPError hands it through
         return iter(lambda: response.read1(_READ), b"")
     raise UsageError(
         f"a {type(response).__name__} is no response of a blocking client that is known here: use aiter_response if it is of an asynchronous one, "
