@@ -23,7 +23,7 @@ CHAT = (FIXTURES / "openai-chat/demo.sse").read_bytes()
 MESSAGES = (FIXTURES / "anthropic/demo.sse").read_bytes()
 ASKED: Any = [{"role": "user", "content": "hi"}]
 ERROR = b'{"error":{"message":"no such key","type":"invalid_request_error","code":"invalid_api_key"}}'
-PATIENCE = 20  # seconds until a test fails that waits for something that does not happen
+PATIENCE = 10  # seconds until a test fails that waits for something that does not happen
 
 
 class Server(ThreadingHTTPServer):
@@ -184,8 +184,10 @@ class Seen:
         self.provider = stream.turn.provider
 
 
-def ask(client: tuple[bool, str], url: str, *, times: int = 1, after: Callable[[Any], Any] | None = None, **options: Any) -> Seen:
-    """POST, and read the events; ``after`` is called with each, and leaves the stream when it says True."""
+def ask(
+    client: tuple[bool, str], url: str, *, times: int = 1, after: Callable[[Any], Any] | None = None, last: Callable[[], Any] | None = None, **options: Any
+) -> Seen:
+    """POST, and read the events. ``after`` is called with each, and leaves the stream when it says True; ``last`` before the client is closed."""
     is_async, name = client
 
     def go_on(event: Any, events: list[Any]) -> bool:
@@ -200,6 +202,7 @@ def ask(client: tuple[bool, str], url: str, *, times: int = 1, after: Callable[[
                     for event in stream:
                         if not go_on(event, events):
                             break
+            assert last is None or last()
             return Seen(stream, events)
 
     async def main() -> Seen:
@@ -210,6 +213,7 @@ def ask(client: tuple[bool, str], url: str, *, times: int = 1, after: Callable[[
                     async for event in stream:
                         if not go_on(event, events):
                             break
+            assert last is None or await asyncio.to_thread(last)
             return Seen(stream, events)
 
     return asyncio.run(main())
@@ -278,10 +282,9 @@ def test_connection_is_used_again_after_a_whole_body(server: Server, is_async: b
 @pytest.mark.parametrize(("is_async", "name"), ALL)
 def test_leaving_early_closes_the_response(server: Server, is_async: bool, name: str) -> None:
     server.wait = threading.Event()
-    seen = ask((is_async, name), f"{server.url}/v1/messages", after=lambda event: isinstance(event, tw.CallStart))
+    seen = ask((is_async, name), f"{server.url}/v1/messages", after=lambda event: isinstance(event, tw.CallStart), last=lambda: server.left.wait(PATIENCE))
     assert seen.result.outcome is tw.Outcome.CANCELLED
     assert tw.TurnGate().decide(seen.result).reason == "turn_not_ended"
-    assert server.left.wait(PATIENCE)
 
 
 @pytest.mark.parametrize(("is_async", "name"), ALL)
@@ -315,9 +318,8 @@ def test_error_status_with_anything_else(server: Server, is_async: bool, name: s
 @pytest.mark.parametrize(("is_async", "name"), [each for each in ALL if each.values[0]])
 def test_silence_is_a_timeout_and_closes_the_response(server: Server, is_async: bool, name: str) -> None:
     server.wait = threading.Event()
-    seen = ask((is_async, name), f"{server.url}/v1/messages", idle_timeout=0.2)
+    seen = ask((is_async, name), f"{server.url}/v1/messages", last=lambda: server.left.wait(PATIENCE), idle_timeout=0.2)
     assert seen.result.cause == "idle_timeout"
-    assert server.left.wait(PATIENCE)
 
 
 # -- an error status, in detail ----------------------------------------------------------------------------------------------------
