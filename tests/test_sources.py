@@ -546,6 +546,24 @@ def test_what_is_no_response_is_refused(function: Any, thing: Any) -> None:
         function(thing)
 
 
+@pytest.mark.parametrize(
+    ("status", "provider", "options"),
+    [
+        (200, "nonsense", {}),
+        (500, "nonsense", {}),
+        (200, "anthropic", {"framing": "nonsense"}),
+        (200, "anthropic", {"progress_timeout": 0}),
+        (500, "anthropic", {"progress_timeout": 0}),
+    ],
+)
+def test_wrong_arguments_leave_the_response_open(status: int, provider: str, options: dict[str, Any]) -> None:
+    httpx = pytest.importorskip("httpx")
+    response = httpx.Response(status, content=iter([MESSAGES]))
+    with pytest.raises(tw.UsageError):
+        iter_response(response, provider, **options)
+    assert not response.is_closed
+
+
 def test_response_of_the_other_kind_of_client_is_refused_and_stays_open(server: Server) -> None:
     httpx, aiohttp = pytest.importorskip("httpx"), pytest.importorskip("aiohttp")
     with httpx.Client() as client, client.stream("POST", f"{server.url}/v1/messages") as response:

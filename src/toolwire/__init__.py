@@ -38,6 +38,7 @@ from .events import (
 from .gate import GateDecision, GatePolicy, Refusal, RunnableCall, TurnGate
 from .limits import Limits
 from .marks import Mark
+from .sources import aiter_response, iter_response
 from .taps import aiter_items, aiter_text, iter_items, iter_text
 from .turn import PROVIDERS, Turn
 from .ws import ResponsesSocket
@@ -96,9 +97,11 @@ __all__ = [
     "__version__",
     "aiter_events",
     "aiter_items",
+    "aiter_response",
     "aiter_text",
     "iter_events",
     "iter_items",
+    "iter_response",
     "iter_text",
     "loads",
 ]

@@ -189,6 +189,11 @@ async def asynchronous(body: AsyncIterator[bytes]) -> tw.TurnResult | None:
     return stream.result
 
 
+async def responses(response: Any) -> None:
+    assert_type(tw.iter_response(response), tw.EventStream)
+    assert_type(tw.aiter_response(response, "anthropic", idle_timeout=20), tw.AsyncEventStream)
+
+
 def errors() -> None:
     try:
         tw.Turn("none such")
