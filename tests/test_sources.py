@@ -564,6 +564,22 @@ def test_wrong_arguments_leave_the_response_open(status: int, provider: str, opt
     assert not response.is_closed
 
 
+@pytest.mark.parametrize(("name", "function"), [("Client", iter_response), ("AsyncClient", aiter_response)])
+def test_client_in_place_of_its_response_is_refused(name: str, function: Any) -> None:
+    client = getattr(pytest.importorskip("httpx"), name)
+    with pytest.raises(tw.UsageError, match="is no response of"):
+        function(client())
+
+
+def test_exception_of_requests_brings_its_response(server: Server) -> None:
+    requests = pytest.importorskip("requests")
+    server.status, server.media, server.body = 401, "application/json", ERROR
+    with pytest.raises(requests.HTTPError) as caught:
+        requests.post(f"{server.url}/v1/messages", stream=True).raise_for_status()
+    *_, end = iter_response(caught.value)
+    assert (end.result.provider, end.result.error.message) == ("anthropic", "no such key")
+
+
 def test_response_of_the_other_kind_of_client_is_refused_and_stays_open(server: Server) -> None:
     httpx, aiohttp = pytest.importorskip("httpx"), pytest.importorskip("aiohttp")
     with httpx.Client() as client, client.stream("POST", f"{server.url}/v1/messages") as response:

@@ -130,7 +130,9 @@ def aiter_response(
 def _unwrapped(response: Any) -> Any:
     """The HTTP client's own response: SDKs call it ``http_response`` or ``response``. botocore offers no other way to the bytes."""
     for name in ("http_response", "response", "_raw_stream"):
-        response = getattr(response, name, None) or response
+        inner = getattr(response, name, None)
+        if inner is not None:  # a response of requests is false when its status is an error
+            response = inner
     return response
 
 
@@ -148,7 +150,7 @@ def _chunks(response: Any) -> Iterator[bytes]:
         if not inspect.iscoroutinefunction(response.iter_content):
             raw = response.raw
             return _reads(raw) if _reads_at_once(raw) else response.iter_content(None)
-    elif _has(response, "stream"):  # urllib3
+    elif _has(response, "stream") and _has(response, "read"):  # urllib3
         if not inspect.isasyncgenfunction(response.stream):
             return _reads(response) if _reads_at_once(response) else response.stream()
     elif hasattr(response, "read1"):  # http.client; urllib, whose HTTPError hands it through
