@@ -123,21 +123,27 @@ cdef class ArgumentBuffer(Feeder):
         return text
 
     cdef int sync(self) except -1:
-        """Give the parser what it has not seen. Errors stay in the parser."""
+        """Give the parser what it has not seen. Errors stay in the parser.
+
+        It may be asked again while the parser is at work (by a finaliser or another thread). Then it begins anew with another one, so
+        that what it answers never depends on that.
+        """
         cdef Py_ssize_t n = tw_str_length(&self.grown), start = self.parsed
-        cdef object text  # a finaliser may add to the buffer while its text is read
-        if self.parser is None:
-            self.parser = JSONParser(max_depth=self.max_depth, surrogates="replace")
-        if start == n or self.parser.error is not None:
+        cdef JSONParser parser = self.parser
+        cdef object text
+        if parser is None or parser.busy:
+            parser = self.parser = JSONParser(max_depth=self.max_depth, surrogates="replace")
+            start = 0
+        if start == n or parser.error is not None:
             return 0
-        text = <object>self.grown.o
         self.parsed = n
+        text = <object>self.grown.o  # kept alive, and so in its place, should text be added meanwhile
         try:
             if PyUnicode_MAX_CHAR_VALUE(text) == 0x7f:
-                self.parser.check_open()
-                self.parser.run(<const uint8_t *>PyUnicode_DATA(text) + start, n - start)
+                parser.check_open()
+                parser.run(<const uint8_t *>PyUnicode_DATA(text) + start, n - start)
             else:
-                self.parser.feed(PyUnicode_Substring(text, start, n))
+                parser.feed(PyUnicode_Substring(text, start, n))
         except StreamError:
             pass
         except BaseException:

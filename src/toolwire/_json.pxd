@@ -96,6 +96,7 @@ cdef class JSONParser:
     cdef int run(self, const uint8_t *p, Py_ssize_t n) except -1
     cdef int odd(self, const uint8_t *stop, const uint8_t *end, Py_ssize_t take, bint too_long) except -1
     cdef int run_str(self, str text) except -1
+    cdef int run_copy(self, data) except -1
     cdef int release_held(self) except -1
     cdef int check_idle(self) except -1
     cdef int check_open(self) except -1

@@ -279,6 +279,26 @@ cdef class JSONParser:
         finally:
             self.j.raw_surrogates = False
 
+    cdef int run_copy(self, data) except -1:
+        """Feed what is neither bytes nor str. A copy: others may write to the memory while it is read (a socket, a second thread)."""
+        cdef Py_buffer view
+        cdef bytes copy
+        try:
+            PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
+        except TypeError:
+            raise UsageError(f"feed() takes bytes or str, not {type(data).__name__}") from None
+        except BufferError as error:
+            raise UsageError(f"feed() takes contiguous memory: {error}") from None
+        try:
+            copy = PyBytes_FromStringAndSize(<const char *>view.buf, view.len)
+        finally:
+            PyBuffer_Release(&view)
+        self.check_open()  # again: an exporter written in Python has run its own code
+        if copy:
+            self.release_held()
+            self.run(<const uint8_t *>PyBytes_AS_STRING(copy), PyBytes_GET_SIZE(copy))
+        return 0
+
     cdef int release_held(self) except -1:
         """A high surrogate whose other half never came: it is read as what it is."""
         cdef bytes data
@@ -320,7 +340,6 @@ cdef class JSONParser:
             LimitExceeded: ``max_depth``, ``max_bytes``, or Python's limit of integer digits; sticky likewise.
             UsageError: after ``finish()``, or re-entered.
         """
-        cdef Py_buffer view
         self.check_open()
         if PyBytes_CheckExact(data) and self.held is None:
             self.run(<const uint8_t *>PyBytes_AS_STRING(data), PyBytes_GET_SIZE(data))
@@ -330,16 +349,7 @@ cdef class JSONParser:
             elif data:
                 self.run_str(str(data))
         else:
-            try:
-                PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
-            except TypeError:
-                raise UsageError(f"feed() takes bytes or str, not {type(data).__name__}") from None
-            try:
-                if view.len:
-                    self.release_held()
-                    self.run(<const uint8_t *>view.buf, view.len)
-            finally:
-                PyBuffer_Release(&view)
+            self.run_copy(data)
         return self.j.state == ST_JSON_DONE
 
     def finish(self):
@@ -459,6 +469,8 @@ cdef class JSONParser:
         cdef PyObject *snapshot
         if self.b.root == NULL:
             return MISSING
+        if self.busy:
+            self.b.exposed = True  # the feed at work goes on with its containers: none can be lent
         snapshot = tw_build_snapshot(&self.b)
         if snapshot == NULL:
             raise_pending()

@@ -56,9 +56,6 @@ cdef class Projection:
     cdef bytes counter
     cdef list templates
     cdef uint32_t max_depth
-    cdef uint8_t *stack
-    cdef bint busy
-    cdef readonly bint has_duplicate_keys   # of the document read last: a wanted member stood in it twice
 
     cdef tw_node *compile(self, spec) except? NULL
     cdef Template template(self, tuple path, const uint8_t *p, size_t n)

@@ -3,7 +3,7 @@
 
 cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_CheckExact, PyBytes_GET_SIZE
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from cpython.mem cimport PyMem_Calloc, PyMem_Free, PyMem_Malloc
 from libc.stdint cimport uint8_t, uint32_t
 from libc.string cimport memset
 
@@ -30,6 +30,7 @@ cdef extern from "_core/tw_template.h":
 cdef enum:
     TEMPLATES = 32             # kept by one projection
     PATH = 12                  # steps of a path
+    STACK = 128                # bytes of the machine's stack that need no memory of their own: 1,000 levels
 
 # Keys seen by any projection of this interpreter: bounded, and only a cache.
 cdef tw_keys _keys
@@ -69,14 +70,10 @@ cdef class Projection:
         self.templates = []
         self.spec = spec
         self.max_depth = max_depth
-        self.stack = <uint8_t *>PyMem_Calloc(tw_json_stack_bytes(max_depth), 1)
-        if self.stack == NULL:
-            raise MemoryError
         self.root = self.compile(spec)
 
     def __dealloc__(self):
         free_node(self.root)
-        PyMem_Free(self.stack)
 
     cdef tw_node *compile(self, spec) except? NULL:
         cdef tw_node *node
@@ -105,11 +102,12 @@ cdef class Projection:
             raise
         return node
 
-    def apply(self, data):
-        """Parse one whole document.
+    def apply(self, data, record=None):
+        """Parse one whole document. Turns share projections, and may be at work in several threads.
 
         Args:
             data: bytes or str, or a ``Frame``, of which it reads the payload.
+            record: its ``duplicate_keys`` is set: did a wanted member stand in the document twice?
 
         Returns:
             The value, reduced to the wanted members. Lone surrogates from escapes are kept: text may be cut between them.
@@ -125,6 +123,8 @@ cdef class Projection:
         cdef Py_ssize_t i
         cdef int status
         cdef bytes raw = None
+        cdef uint8_t small[STACK]
+        cdef uint8_t *stack = small
         if type(data) is Frame:
             p = (<Frame>data).p
             end = p + (<Frame>data).n
@@ -137,14 +137,15 @@ cdef class Projection:
         if raw is not None:
             p = <const uint8_t *>PyBytes_AS_STRING(raw)
             end = p + PyBytes_GET_SIZE(raw)
-        if self.busy:
-            raise UsageError("the projection is busy: it was called again from inside its own apply()")
-        tw_json_init(&j, self.stack, self.max_depth)
+        if tw_json_stack_bytes(self.max_depth) > STACK:
+            stack = <uint8_t *>PyMem_Malloc(tw_json_stack_bytes(self.max_depth))
+            if stack == NULL:
+                raise MemoryError
+        tw_json_init(&j, stack, self.max_depth)
         j.surrogates = TW_SURROGATES_KEEP
         j.raw_surrogates = isinstance(data, str)
         tw_build_init(&b, &_keys)
         b.node = self.root
-        self.busy = True
         try:
             stop = tw_project_run(&j, &b, p, end)
             if j.state == ST_JSON_ERROR:
@@ -164,11 +165,13 @@ cdef class Projection:
             i = first_content(stop, end - stop)
             if i >= 0:
                 raise trailing(stop + i - p, stop[i])
-            self.has_duplicate_keys = b.marks != NULL
+            if record is not None:
+                record.duplicate_keys = b.marks != NULL
             return <object>b.root if b.root != NULL else MISSING
         finally:
-            self.busy = False
             tw_build_clear(&b)
+            if stack != small:
+                PyMem_Free(stack)
 
     # -- templates ----------------------------------------------------------------------------------------------------
 

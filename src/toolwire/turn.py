@@ -19,7 +19,9 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import zlib
-from typing import Any, Literal, TypeAlias
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from ._aws import AWSEventStreamFramer
 from ._framing import Frame, JSONArrayFramer, MessageFramer, NDJSONFramer, SSEFramer
@@ -44,7 +46,6 @@ FRAMINGS = {
 
 _WHOLE = ("aws-eventstream", "message")  # framings whose frames are taken a feed at a time
 _DONE = b"[DONE]"
-_REENTERED = "the turn was called while it was at work (by a finaliser, a callback or another thread)"
 _HELD_FRAMES = 64  # frames that provider="auto" looks at before it gives up
 _HELD_SPACE = 4096  # white space before the first byte that says what the framing is
 
@@ -59,6 +60,35 @@ def _projection(name: str, spec: Any, limits: Limits, counter: str | None = None
     if found is None:
         found = _projections[key] = Projection(spec, max_depth=limits.max_depth, counter=counter)
     return found
+
+
+def reentered(thing: object) -> UsageError:
+    return UsageError(f"the {type(thing).__name__} was called while it was at work (by a finaliser, a callback or another thread)")
+
+
+class _Guarded(Protocol):
+    _feeding: bool
+
+
+_S = TypeVar("_S", bound=_Guarded)
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def alone(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S, _P], _R]:
+    """Refuses a call while another one is at work on the same object."""
+
+    @wraps(method)
+    def guarded(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if self._feeding:
+            raise reentered(self)
+        self._feeding = True  # nothing is called in between that could let another thread in
+        try:
+            return method(self, *args, **kwargs)
+        finally:
+            self._feeding = False
+
+    return guarded
 
 
 class Turn:
@@ -215,40 +245,41 @@ class Turn:
                 and raises it again; ``abort`` gives the result.
         """
         if self._feeding:
-            raise UsageError(_REENTERED)
-        if self._result is not None or self._raised is not None:
-            raise UsageError("feed() after the turn was finished or aborted: make a new Turn")
-        if self._error is not None:
-            raise self._error.with_traceback(None)
-        framer = self._framer
-        record, lanes = self._record, self._lanes
-        events: list[Event] = []
-        record.events = events
-        self._feeding = True
+            raise reentered(self)
+        self._feeding = True  # as in alone()
         try:
-            if framer is None:
-                framer = self._choose(chunk)
+            if self._result is not None or self._raised is not None:
+                raise UsageError("feed() after the turn was finished or aborted: make a new Turn")
+            if self._error is not None:
+                raise self._error.with_traceback(None)
+            framer, record = self._framer, self._record
+            events: list[Event] = []
+            record.events = events
+            try:
                 if framer is None:
-                    return events
-                chunk, self._space = self._space, b""
-            if self._framing in _WHOLE:
-                self._whole_frames(framer.feed(chunk))
-            else:
-                lanes.run(framer, chunk, record, events, record.limits.max_text_chars, self._meet)
-        except StreamError as error:
-            self._error = error
-            if error is framer.error:
-                _name_limits(error)
-                raise  # met by an earlier chunk
-        except UsageError:
-            raise  # the chunk is none: nothing was taken
-        except BaseException as error:
-            self._error = error  # out of memory, interrupted: frames may be lost, so nothing good can follow
-            raise
+                    framer = self._choose(chunk)
+                    if framer is None:
+                        return events
+                    chunk, self._space = self._space, b""
+                if self._framing in _WHOLE:
+                    self._whole_frames(framer.feed(chunk))
+                else:
+                    self._lanes.run(framer, chunk, record, events, record.limits.max_text_chars, self._meet)
+            except StreamError as error:
+                self._error = error
+                if error is framer.error:
+                    _name_limits(error)
+                    raise  # met by an earlier chunk
+            except UsageError:
+                raise  # the chunk is none: nothing was taken
+            except BaseException as error:
+                self._error = error  # out of memory, interrupted: frames may be lost, so nothing good can follow
+                raise
+            finally:
+                del record.events  # they are the caller's now
+            return events
         finally:
             self._feeding = False
-            del record.events  # they are the caller's now
-        return events
 
     def _whole_frames(self, frames: list[Frame]) -> None:
         wrong: StreamError | None = None
@@ -317,7 +348,7 @@ class Turn:
             self._done()
             return
         try:
-            payload = self._projection.apply(frame)
+            payload = self._projection.apply(frame, record)
         except (MalformedJSON, TruncatedJSON) as error:
             self._odd_payload(frame, error)
             return
@@ -341,7 +372,6 @@ class Turn:
         if record.terminal:
             record.mark("data_after_end")
             return
-        record.duplicate_keys = self._projection.has_duplicate_keys
         adapter.handle(payload, frame)
 
     def _odd_payload(self, frame: Frame, error: StreamError) -> None:
@@ -506,6 +536,7 @@ class Turn:
 
     # -- the end ------------------------------------------------------------------------------------------------------
 
+    @alone
     def finish(self) -> TurnResult:
         """The body has ended, without a transport error.
 
@@ -516,8 +547,6 @@ class Turn:
             TurnTruncated: the provider had not ended the turn, and ``on_cut`` says "raise". ``.result`` has everything.
             StreamError: the bytes were wrong; use ``abort(error)`` for the result.
         """
-        if self._feeding:
-            raise UsageError(_REENTERED)
         if self._raised is not None:
             raise self._raised.with_traceback(None)
         if self._result is not None:
@@ -579,6 +608,7 @@ class Turn:
         lines = [line.strip() for line in raw.split(b"\n") if line.strip()]
         return self._record.profile != "strict" and len(lines) > 1 and all(line == _DONE or _is_json(line, self._limits) for line in lines)
 
+    @alone
     def abort(self, cause: Cause) -> TurnResult:
         """The turn was ended from outside: a transport error, a time-out, the caller.
 
@@ -590,8 +620,6 @@ class Turn:
         """
         if not isinstance(cause, BaseException) and cause not in ("aborted", "idle_timeout"):
             raise UsageError(f"abort() takes an exception, 'aborted' or 'idle_timeout', not {cause!r}")
-        if self._feeding:
-            raise UsageError(_REENTERED)
         if self._raised is not None:
             return self._raised.result  # type: ignore[no-any-return]
         if self._result is not None:
@@ -604,6 +632,7 @@ class Turn:
 
     # -- more than one body -------------------------------------------------------------------------------------------
 
+    @alone
     def resume(self) -> None:
         """The connection dropped: what is fed from here on is a new body, which repeats or continues this one from ``resume_point``.
 
@@ -615,8 +644,6 @@ class Turn:
                 or the turn is over. The turn is as it was.
             StreamError: the bytes were wrong before the connection dropped.
         """
-        if self._feeding:
-            raise UsageError(_REENTERED)
         if self._result is not None or self._raised is not None:
             raise UsageError("resume() after the turn was finished or aborted: it stands in their place")
         if self._error is not None:
@@ -631,6 +658,7 @@ class Turn:
         self._new_body()
         adapter.resumed()
 
+    @alone
     def hop(self) -> None:
         """The result said ``PAUSED`` or ``CONTINUE``: what is fed from here on is the next response of the same turn.
 
@@ -768,6 +796,11 @@ class Turn:
                 seed = f"{self._record.response_id}\0{call.key}\0{call.name}\0{call.text}"
                 call.id = "tw_" + hashlib.sha256(seed.encode("utf-8", "surrogatepass")).hexdigest()[:24]
                 call.id_is_synthetic = True
+
+    def __getstate__(self) -> object:
+        if self._feeding:
+            raise reentered(self)
+        return object.__getstate__(self)
 
     def __repr__(self) -> str:
         state = "finished" if self._result is not None else "failed" if self._error is not None else "open"

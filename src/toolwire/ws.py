@@ -15,7 +15,7 @@ from .adapters import Profile
 from .errors import LimitExceeded, StreamError, UsageError
 from .events import Event, UnknownFrame
 from .limits import Limits
-from .turn import Cause, Turn
+from .turn import Cause, Turn, alone
 
 #: ``stream_id`` (None: the lane without a name), and one event of its turn.
 LaneEvent: TypeAlias = tuple[str | None, Event]
@@ -32,7 +32,7 @@ class ResponsesSocket:
         max_streams: responses that may be open at once.
     """
 
-    __slots__ = ("_closed", "_error", "_framer", "_limits", "_max_streams", "_profile", "_projection", "_turns")
+    __slots__ = ("_closed", "_error", "_feeding", "_framer", "_limits", "_max_streams", "_profile", "_projection", "_turns")
 
     def __init__(self, *, limits: Limits | None = None, profile: Profile = "default", max_streams: int = 64) -> None:
         if type(max_streams) is not int or max_streams < 1:
@@ -46,12 +46,14 @@ class ResponsesSocket:
         self._turns: dict[str | None, Turn] = {}
         self._error: StreamError | None = None
         self._closed = False
+        self._feeding = False
 
     @property
     def turns(self) -> dict[str | None, Turn]:
         """The open turns, by ``stream_id``. A copy."""
         return dict(self._turns)
 
+    @alone
     def feed(self, message: bytes | str) -> list[LaneEvent]:
         """Take one whole message.
 
@@ -127,6 +129,7 @@ class ResponsesSocket:
     def _end_all(self, cause: Cause | None) -> list[LaneEvent]:
         return [event for lane in tuple(self._turns) for event in self._end(lane, cause)]
 
+    @alone
     def close(self, cause: Cause | None = None) -> list[LaneEvent]:
         """The socket is closed: every turn that is still open is cut, or aborted for ``cause``. Nothing when called again."""
         self._closed = True
