@@ -30,6 +30,8 @@ def plain(value: Any) -> Any:
     """Values as the corpus writes them."""
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return {"$number": "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"}
+    if isinstance(value, str) and len(value) == 1 and "\ud800" <= value <= "\udfff":
+        return {"$utf16": f"{ord(value):x}"}
     if isinstance(value, dict):
         return {key: plain(each) for key, each in value.items()}
     return [plain(each) for each in value] if isinstance(value, list) else value

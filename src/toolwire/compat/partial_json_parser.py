@@ -1,0 +1,53 @@
+"""The face of partial-json-parser 0.2: ``from toolwire.compat.partial_json_parser import loads``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .._json import MISSING
+from ._closing import closed
+from ._prefix import plain_prefix
+
+__all__ = ["ALL", "decode", "ensure_json", "loads", "parse_json"]
+
+#: All kinds of values may be partial: what ``Allow.ALL`` of the peer counts to.
+ALL = 511
+
+
+def parse_json(json_string: str, allow_partial: int = ALL, parser: Callable[[str], Any] | None = None, use_fast_fix: bool = True) -> Any:
+    """The value of JSON that may have been cut.
+
+    Input that is good so far is read by this library, if all kinds of values may be partial and ``parser`` is not given. Of anything else, and of
+    input that stops inside a number or an escape, the peer's own function says what it makes; it is imported then.
+
+    Args:
+        json_string: the text.
+        allow_partial: flags of the peer's ``Allow``: which values may be partial.
+        parser: makes the value of the completed text instead.
+        use_fast_fix: for the peer.
+
+    Raises:
+        ValueError: the peer's errors are kinds of it.
+    """
+    if parser is None and int(allow_partial) & ALL == ALL and isinstance(json_string, str):
+        value = plain_prefix(json_string, control_characters=False, words=True)
+        if value is not MISSING:
+            return value
+    import partial_json_parser as peer  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    return peer.parse_json(json_string, allow_partial, parser, use_fast_fix)
+
+
+loads = decode = parse_json
+
+
+def ensure_json(json_string: str, allow_partial: int = ALL, use_fast_fix: bool = True) -> str:
+    """The text, completed: JSON with the value of ``parse_json``. The peer's own text where ``parse_json`` would ask the peer,
+    and where the input stops in a word."""
+    if int(allow_partial) & ALL == ALL and plain_prefix(json_string, control_characters=False, words=None) is not MISSING:
+        text = closed(json_string.encode("utf-8", "surrogatepass"), strings=True)
+        return text.decode("utf-8", "surrogatepass")
+    import partial_json_parser as peer  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    return str(peer.ensure_json(json_string, allow_partial, use_fast_fix))

@@ -1,0 +1,85 @@
+"""Other functions for JSON that has been cut: LangChain's, partial-json-parser's, pydantic_core's. Their outcomes, with less work."""
+
+from __future__ import annotations
+
+import base64
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+
+from test_compat_jiter import CORPUS, JSON, MODES, outcome, plain
+from toolwire.compat import langchain, partial_json_parser, pydantic_core
+
+#: Of each corpus entry: the peer and mode, and our function.
+FACES: dict[tuple[str, str], Any] = {
+    ("langchain_core parse_partial_json", "strict=False"): langchain.parse_partial_json,
+    ("partial-json-parser (Python)", "ALL"): partial_json_parser.loads,
+}
+
+
+@pytest.mark.skipif(not CORPUS.exists(), reason="../shared is not here")
+@pytest.mark.parametrize("face", FACES, ids=lambda face: face[0])
+def test_the_recorded_outcomes(face: tuple[str, str]) -> None:
+    pytest.importorskip("langchain_core" if "langchain" in face[0] else "partial_json_parser", reason="the peer is not installed")
+    seen = 0
+    for line in CORPUS.read_text("utf-8").splitlines():
+        case = json.loads(line)
+        text = case["input"] if "input" in case else base64.b64decode(case["input_base64"]).decode("utf-8", "surrogateescape")
+        for result in case["results"]:
+            if (result["peer"], result["mode"]) != face or "input" not in case:
+                continue
+            seen += 1
+            try:
+                value = FACES[face](text)
+            except Exception as error:
+                assert result.get("error") == type(error).__name__, text
+            else:
+                assert "error" not in result, text
+                assert plain(value) == result["value"], text
+    assert seen > 200
+
+
+@given(JSON)
+def test_cut_documents_have_the_peers_outcome(value: Any) -> None:
+    lang = pytest.importorskip("langchain_core.utils.json", reason="langchain-core is not installed")
+    peer = pytest.importorskip("partial_json_parser", reason="partial-json-parser is not installed")
+    text = json.dumps(value, ensure_ascii=False)
+    for end in range(1, len(text) + 1):
+        for ours, theirs in ((langchain.parse_partial_json, lang.parse_partial_json), (partial_json_parser.loads, peer.loads)):
+            expected = any_outcome(theirs, text[:end])
+            assert any_outcome(ours, text[:end]) == expected
+        completed = any_outcome(partial_json_parser.ensure_json, text[:end])
+        if not completed.startswith("raises"):
+            assert any_outcome(json.loads, partial_json_parser.ensure_json(text[:end])) == any_outcome(peer.loads, text[:end])
+
+
+def any_outcome(parse: Any, text: str) -> str:
+    try:
+        return repr(parse(text))
+    except Exception as error:
+        return f"raises {type(error).__name__}"
+
+
+@given(JSON)
+def test_pydantic_core(value: Any) -> None:
+    peer = pytest.importorskip("pydantic_core", reason="pydantic is not installed")
+    data = json.dumps(value).encode()
+    for end in range(len(data) + 1):
+        for mode in MODES:
+            expected = outcome(peer.from_json, data[:end], allow_partial=mode)
+            assert outcome(pydantic_core.from_json, data[:end], allow_partial=mode) == expected
+            assert outcome(pydantic_core.from_json, data[:end].decode(), allow_partial=mode) == expected
+
+
+def test_good_input_needs_no_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "partial_json_parser", None)
+    monkeypatch.setitem(__import__("sys").modules, "langchain_core.utils.json", None)
+    text = '{"a": [1, {"b": "x'
+    assert partial_json_parser.loads(text) == langchain.parse_partial_json(text) == {"a": [1, {"b": "x"}]}
+    assert json.loads(partial_json_parser.ensure_json(text)) == {"a": [1, {"b": "x"}]}
+    with pytest.raises(ImportError):
+        partial_json_parser.loads('{"a": 1.')
+    assert Path(partial_json_parser.__file__).name == "partial_json_parser.py"
