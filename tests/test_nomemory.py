@@ -9,6 +9,7 @@ What the C core allocates for itself is not CPython's; tests/c does the same to 
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import json
 import pickle
@@ -21,6 +22,7 @@ from typing import Any
 import pytest
 
 import toolwire as tw
+import toolwire.compat.ijson as ijson
 from aws_messages import event
 from toolwire._calls import ArgumentBuffer
 from toolwire._projection import Projection
@@ -177,6 +179,38 @@ class Framer(Scenario):
         assert frames == want, "a frame is missing"
 
 
+class Pulled(Scenario):
+    """What is read through the face of ijson. After a failure the iterator has ended, or goes on with what is missing."""
+
+    data = b'{"rows": [{"id": 1, "x": [1.5, 2e3, null, true, "\\u00e9"], "deep": {"k": {"l": []}}}, {"id": 22222, "x": "a string"}], "n": 3}'
+
+    def __init__(self, function: str, *args: Any) -> None:
+        self.open = functools.partial(getattr(ijson, function), self, *args)
+        self.reads = [*pieces(self.data, 7), b""]
+        self.read_so_far = self.found = 0
+        self.values: list[Any] = [None] * 100
+        self.iterator: Any = None
+
+    def read(self, size: int) -> bytes:
+        self.read_so_far += 1
+        return self.reads[self.read_so_far - 1]
+
+    def run(self) -> Any:
+        self.iterator = self.open()
+        for value in self.iterator:
+            self.values[self.found] = value
+            self.found += 1
+        return self.values[: self.found]
+
+    def look(self, error: Exception) -> None:
+        if self.iterator is None:
+            return
+        rest = list(self.iterator)
+        want = list(self.open.func(self.data, *self.open.args[1:]))
+        found = self.values[: self.found]
+        assert found + rest == want if rest else found == want[: self.found], "something is missing"
+
+
 class Turn(Scenario):
     """A turn and the gate: what is released after a failure is what would have been released without it, or nothing."""
 
@@ -264,6 +298,9 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "NDJSONFramer": lambda: Framer("NDJSONFramer", LINES, 9),
     "JSONArrayFramer": lambda: Framer("JSONArrayFramer", ARRAY, 9),
     "AWSEventStreamFramer": lambda: Framer("AWSEventStreamFramer", aws(), 61),
+    "ijson.parse": lambda: Pulled("parse"),
+    "ijson.items": lambda: Pulled("items", "rows.item"),
+    "ijson.kvitems": lambda: Pulled("kvitems", "rows.item"),
     "turn openai-chat": lambda: Turn("openai-chat/demo", 150),
     "turn anthropic": lambda: Turn("anthropic/parallel", 200),
     "turn openai-responses": lambda: Turn("openai-responses/demo", 400),

@@ -223,17 +223,15 @@ static inline PyObject *tw_tuple_for_event(tw_tokens *s, Py_ssize_t size)
 /* The next event, of which there must be one. */
 static inline PyObject *tw_queue_take(tw_tokens *s)
 {
-    tw_event event = s->queue[s->first++];
-    PyObject *tuple;
+    tw_event event = s->queue[s->first];
+    PyObject *tuple = NULL;
     Py_ssize_t i = 0;
-    if (s->first == s->last) s->first = s->last = 0;
-    if (event.name == NULL && event.prefix == NULL) return event.value;
-    tuple = tw_tuple_for_event(s, s->mode == TW_PREFIXED ? 3 : 2);
-    if (TW_UNLIKELY(tuple == NULL)) {
-        Py_XDECREF(event.prefix);
-        Py_DECREF(event.value);
-        return NULL;
+    if (event.name != NULL || event.prefix != NULL) {
+        tuple = tw_tuple_for_event(s, s->mode == TW_PREFIXED ? 3 : 2);
+        if (TW_UNLIKELY(tuple == NULL)) return NULL; /* it can be asked for again */
     }
+    if (++s->first == s->last) s->first = s->last = 0;
+    if (tuple == NULL) return event.value;
     if (event.prefix != NULL) PyTuple_SET_ITEM(tuple, i++, event.prefix);
     if (event.name != NULL) PyTuple_SET_ITEM(tuple, i++, Py_NewRef(event.name));
     PyTuple_SET_ITEM(tuple, i, event.value);
