@@ -590,7 +590,7 @@ def test_taps_that_fail_or_are_dropped_half_way_leave_nothing() -> None:
             with contextlib.suppress(ValueError):
                 p.feed(data[i % len(data) :] + b"!" * (i % 5 == 0))
                 early[0].read()
-                pickle.loads(pickle.dumps((p, early, late)))
+                late[1].read()
             if i % 7 == 0:
                 p.reset()
 
