@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parent), str(HERE.parents[1] / "src")]
+sys.path.insert(0, str(HERE.parent))
 
 import toolwire as tw  # noqa: E402
 from aws_messages import message  # noqa: E402
