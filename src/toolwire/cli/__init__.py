@@ -21,6 +21,7 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from ..errors import UsageError
+from ..serve.cuts import Cut
 from ..turn import FRAMINGS, PROVIDERS
 from . import replay
 from .shown import shown
@@ -53,12 +54,34 @@ def _parser() -> _Parser:
     command.add_argument("--speed", type=_speed, metavar="X", help=f"pause between chunks: X times {replay.BYTES_A_SECOND:,} bytes a second".replace("%", "%%"))
     command.add_argument("--json", action="store_true", help="one JSON object a line: the events, and last the result and the decision")
     command.set_defaults(run=replay.run)
+    command = commands.add_parser(
+        "serve",
+        help="serve recorded bodies as the providers' own endpoints, with faults on request",
+        description="Serve recorded bodies as the providers' own endpoints, with the faults that a request asks for: see docs/faults.md.",
+    )
+    command.add_argument("folder", metavar="DIR", help="a folder of recorded bodies; folders named after a provider hold that provider's")
+    command.add_argument("--host", default="127.0.0.1", help="the address to listen on (default: 127.0.0.1)")
+    command.add_argument("--port", default=0, type=_port, help="the port (default: a free one, which is printed)")
+    command.add_argument("--faults", default="", metavar="OPTIONS", help='faults of every request that does not say otherwise, such as "chunk=7&delay=0.05"')
+    command.set_defaults(run=_serve)
     return parser
 
 
-def _cut(text: str) -> replay.Cut:
+def _serve(arguments: argparse.Namespace) -> int:
+    from .serve import run  # the rest of the command line needs nothing of it
+
+    return run(arguments)
+
+
+def _port(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text) < 1 << 16):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port")
+    return int(text)
+
+
+def _cut(text: str) -> Cut:
     try:
-        return replay.Cut.parse(text)
+        return Cut.parse(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
