@@ -59,3 +59,12 @@ def test_cut_error_line_and_ids() -> None:
     assert result.calls[1].id_is_synthetic
     assert decision.action == "run"
     assert play(body(calls([1]), STOP), "ollama")[1].reason == "args_not_object"
+
+
+def test_line_sent_again_is_one_call_where_an_id_tells() -> None:
+    result, decision = play(body(calls({"a": 1, "b": 2}, id="x"), calls({"b": 2, "a": 1}, id="x"), STOP), "ollama")
+    assert [(c.id, c.text) for c in result.calls] == [("x", '{"a":1,"b":2}')]
+    assert "call_repeated" in result.calls[0].marks
+    assert [c.arguments for c in decision.runnable] == [{"a": 1, "b": 2}]
+    result, decision = play(body(calls({"a": 1}), calls({"a": 1}), STOP), "ollama")
+    assert len(decision.runnable) == 2

@@ -22,7 +22,7 @@ class Asked:
 
     url: str
     provider: str
-    framing: str
+    framing: str | None
     timeout: float = PATIENCE
     size: int | None = None  # bytes that the client is asked for at once; None leaves it to the client
     driver_timeout: bool = False  # the driver's idle_timeout instead of the client's own
@@ -81,17 +81,21 @@ def _read(asked: Asked, chunks: Iterable[bytes], turned: Turned) -> None:
             turned.events += stream
         except BaseException as error:
             turned.escaped = error
+            if not isinstance(error, Exception):
+                raise
         turned.result = stream.result
 
 
 async def _aread(asked: Asked, chunks: Any, turned: Turned) -> None:
-    idle = asked.timeout if asked.driver_timeout else None
+    idle = asked.timeout if asked.driver_timeout else PATIENCE  # not every client's own time-out works (docs/faults.md)
     async with aiter_events(_Counted(aiter(chunks), turned), asked.provider, framing=asked.framing, idle_timeout=idle) as stream:  # type: ignore[arg-type]
         try:
             async for event in stream:
                 turned.events.append(event)
         except BaseException as error:
             turned.escaped = error
+            if not isinstance(error, Exception):
+                raise
         turned.result = stream.result
 
 

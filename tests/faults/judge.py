@@ -149,7 +149,7 @@ class Verdict:
     bad: list[tuple[str, str]] = field(default_factory=list)
     released: int = 0
     note: str = ""  # a kind of release that is right, or that nobody could know to be wrong
-    gap: bool = False
+    marks: frozenset[str] = frozenset()
 
 
 def judge(ref: Reference, kind: str, turned: Turned, *, frame: int | None = None) -> Verdict:
@@ -185,15 +185,15 @@ def judge(ref: Reference, kind: str, turned: Turned, *, frame: int | None = None
     elif kind in FRAMES:
         if got - ref.released:
             verdict.note = "other"  # the caller looks at the frame
-            verdict.gap = "sequence_gap" in result.marks
+            verdict.marks = frozenset(map(str, result.marks))
         elif got:
             verdict.note = "same"
     else:
         if got or decision.action == "run":
             bad.append((WRONG, f"released {got} beside an error"))
         if kind == "status":
-            # Amazon says what went wrong in a header, which the drivers do not see: its body is a JSON object without an error in it.
-            if not isinstance(result.error, tw.ProviderError if ref.provider != "bedrock" else tw.ToolwireError):
+            # Amazon and Cohere say it in the status and in headers, which the drivers do not see: the body is a JSON object without an error in it.
+            if not isinstance(result.error, tw.ProviderError if ref.provider not in ("bedrock", "cohere") else tw.ToolwireError):
                 bad.append((LOST, f"the provider's error is not in the result: {result.error!r}"))
         elif frame is not None:
             at = ref.timeline[frame][0]
@@ -238,6 +238,7 @@ def _compare(ref: Reference, have: Shown, least: dict[tuple[Any, ...], int], bad
         if len(have.get(key, "")) < size:
             bad.append((LOST, f"{key}: {len(have.get(key, ''))} of {size} characters"))
     for key, text in have.items():
+        text = text.removesuffix("\N{REPLACEMENT CHARACTER}")  # a body that stops within a surrogate pair; marked
         if not ref.shown.get(key, "").startswith(text) and key in ref.shown:
             bad.append((LOST, f"{key}: {text[:40]!r} is no beginning of what the whole recording gives"))
         if exact and len(text) > least.get(key, 0):

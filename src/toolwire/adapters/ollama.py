@@ -15,11 +15,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..events import Outcome
-from ._base import Adapter, TurnRecord, blank, outcome_of
+from ._base import Adapter, TurnRecord, blank, compact_json, outcome_of, same_json
 from ._message import Texts, arguments_of
 
 if TYPE_CHECKING:
     from .._framing import Frame
+    from ..events import ToolCall
 
 _TEXT = (b"message", b"content")
 _THINKING = (b"message", b"thinking")
@@ -51,7 +52,7 @@ class OllamaAdapter(Adapter):
 
     def __init__(self, record: TurnRecord) -> None:
         super().__init__(record)
-        self._ids: set[str] = set()
+        self._ids: dict[str, ToolCall] = {}
 
     def handle(self, payload: dict[str, Any], frame: Frame) -> None:
         record = self.record
@@ -96,14 +97,17 @@ class OllamaAdapter(Adapter):
         function = entry.get("function")
         if type(function) is not dict:
             function = {}
-        id = blank(entry.get("id"))
-        twin = id is not None and id in self._ids
-        call = record.start(id=None if twin else id, name=blank(function.get("name")))
-        if twin:
+        id, name, arguments = blank(entry.get("id")), blank(function.get("name")), function.get("arguments")
+        known = None if id is None else self._ids.get(id)
+        if known is not None and known.name == name and _same(known, arguments):
+            # The line was sent again. Without an id nothing tells that from a second call.
+            record.mark_call(known, "call_repeated")
+            return
+        call = record.start(id=None if known is not None else id, name=name)
+        if known is not None:
             record.mark_call(call, "id_repeated", detail=str(id))
         elif id is not None:
-            self._ids.add(id)
-        arguments = function.get("arguments")
+            self._ids[id] = call
         if type(arguments) is str:
             record.arguments(call, arguments)
         elif arguments is not None:
@@ -119,3 +123,8 @@ class OllamaAdapter(Adapter):
             return
         record.finish_reason(word, outcome_of(word, self.REASONS))
         record.terminal = True
+
+
+def _same(call: ToolCall, arguments: Any) -> bool:
+    text = arguments if type(arguments) is str else "" if arguments is None else compact_json(arguments)
+    return same_json(call.text or "{}", text or "{}")
