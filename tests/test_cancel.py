@@ -161,7 +161,7 @@ def test_cancellation_at_every_checkpoint_under_trio(name: str, options: dict[st
 
 def test_clocks_under_trio_run_on_trios_time() -> None:
     trio = pytest.importorskip("trio")
-    import trio.testing
+    testing = pytest.importorskip("trio.testing")
 
     async def pause() -> None:
         await trio.sleep(7)
@@ -178,7 +178,7 @@ def test_clocks_under_trio_run_on_trios_time() -> None:
         async def start() -> tuple[Any, float]:
             return await main(**options)
 
-        return trio.run(start, clock=trio.testing.MockClock(autojump_threshold=0))
+        return trio.run(start, clock=testing.MockClock(autojump_threshold=0))
 
     with nothing_left():
         result, seconds = run(idle_timeout=20)

@@ -415,7 +415,7 @@ def iter_events(
 
     Args:
         chunks: the body's bytes in any pieces: ``response.iter_bytes()`` or ``iter_raw()`` of httpx, ``iter_content()`` of requests,
-            ``stream()`` of urllib3, a list. With ``framing="message"`` each item is one whole message.
+            ``stream(decode_content=True)`` of urllib3, a list. With ``framing="message"`` each item is one whole message.
         provider: as in ``Turn``, and so are ``framing``, ``limits`` and ``profile``.
         progress_timeout: seconds of waiting without text or argument text, after which the turn is aborted. Looked at when a chunk
             has come: nothing can interrupt a blocking iterable. For a silent connection set the HTTP client's read timeout; its
