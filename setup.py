@@ -1,7 +1,8 @@
 """The extension modules. Everything else is in pyproject.toml.
 
 Switches, each compared with "1": TOOLWIRE_DEBUG (assertions, no optimisation), TOOLWIRE_SANITIZE (address and undefined
-behaviour sanitizers), TOOLWIRE_NO_GROW (public string functions only), TOOLWIRE_WERROR (warnings fail; for our own checks).
+behaviour sanitizers), TOOLWIRE_NO_GROW (public string functions only), TOOLWIRE_SUBINTERPRETERS (loads into any interpreter of a process; small feeds cost up
+to half as much again, because Cython then looks its module up), TOOLWIRE_WERROR (warnings fail; for our own checks).
 """
 
 import os
@@ -29,6 +30,9 @@ if sys.platform != "win32":
         link_args += flags
 if on("TOOLWIRE_NO_GROW"):
     macros.append(("TW_NO_GROW_IN_PLACE", None))
+
+if on("TOOLWIRE_SUBINTERPRETERS"):
+    macros += [("CYTHON_USE_MODULE_STATE", "1"), ("CYTHON_USE_TYPE_SPECS", "1"), ("TW_SUBINTERPRETERS", None)]
 
 CORE = "src/toolwire/_core/"
 HEADERS = [CORE + name for name in ("tw_common.h", "tw_scan.h", "tw_json.h", "tw_number.h", "tw_pow5.h")]
@@ -59,7 +63,14 @@ setup(
             extension("_framing", [CORE + name for name in ("tw_sse.c", "tw_lines.c", "tw_array.c")], []),
             extension("_aws", [CORE + "tw_aws.c"], [CORE + "tw_aws.h", CORE + "tw_frame.h"]),
         ],
-        # Methods without Cython's function objects around them: a call costs less. Their signatures are in the docstrings.
-        compiler_directives={"language_level": "3", "binding": False, "embedsignature": True, "embedsignature.format": "clinic"},
+        compiler_directives={
+            "language_level": "3",
+            # Methods without Cython's function objects around them: a call costs less. Their signatures are in the docstrings.
+            "binding": False,
+            "embedsignature": True,
+            "embedsignature.format": "clinic",
+            # Holds where CYTHON_USE_MODULE_STATE is on, and says nothing elsewhere.
+            "subinterpreters_compatible": "own_gil",
+        },
     ),
 )

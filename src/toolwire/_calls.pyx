@@ -29,7 +29,7 @@ cdef extern from "_core/tw_trial.h":
     int tw_json_rejects(const tw_json *, const uint8_t *, size_t)
 
 
-cdef object _LONE = re.compile("[\ud800-\udfff]")
+_LONE = re.compile("[\ud800-\udfff]")
 
 
 @cython.final

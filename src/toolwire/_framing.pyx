@@ -458,9 +458,6 @@ cdef class Framer:
 
 # ---- event streams ----
 
-# Event names seen lately by any framer of this interpreter, by a small hash.
-cdef list _names = [None] * 16
-
 
 @cython.final
 cdef class SSEFramer(Framer):
@@ -475,6 +472,7 @@ cdef class SSEFramer(Framer):
     cdef tw_sse m
     cdef str _id            # str of the machine's last id ...
     cdef uint64_t _id_serial  # ... as of this serial
+    cdef list _names        # event names seen lately, by a small hash
 
     def __cinit__(self, *, max_frame_bytes=_MAX_FRAME_BYTES, bint stray=False, str last_event_id not None=""):
         cdef bytes id
@@ -501,13 +499,15 @@ cdef class SSEFramer(Framer):
         if n > 64:
             return _decode(p, n)
         at = (n * 7 + p[0] + 3 * p[n - 1] + 5 * p[n >> 1]) & 15
-        name = _names[at]
+        if self._names is None:
+            self._names = [None] * 16
+        name = self._names[at]
         if name is not None:
             known = PyUnicode_AsUTF8AndSize(name, &size)
             if <size_t>size == n and memcmp(known, p, n) == 0:
                 return <str>name
         name = _decode(p, n)
-        _names[at] = name
+        self._names[at] = name
         return <str>name
 
     cdef str _last_id(self, const tw_frame *f):

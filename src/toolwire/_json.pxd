@@ -59,6 +59,7 @@ cdef extern from "_pybuild.h" nogil:
 
 
 cdef extern from "_pybuild.h":
+    tw_keys *tw_keys_here()
     void tw_build_init(tw_build *, tw_keys *)
     void tw_build_clear(tw_build *)
     const uint8_t *tw_build_run(tw_json *, tw_build *, const uint8_t *, const uint8_t *)

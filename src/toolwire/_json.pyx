@@ -16,7 +16,7 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_XINCREF
 from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_Substring
 from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy, memset
+from libc.string cimport memcpy
 
 from .errors import LimitExceeded, MalformedJSON, TruncatedJSON, UsageError
 from .marks import Mark
@@ -75,13 +75,6 @@ class _Missing:
 
 
 MISSING = _Missing()
-
-# Keys seen by any parser of this interpreter: bounded, and only a cache.
-cdef tw_keys _keys
-memset(&_keys, 0, sizeof(_keys))
-
-cdef object _SURROGATES = {"error": TW_SURROGATES_ERROR, "replace": TW_SURROGATES_REPLACE, "keep": TW_SURROGATES_KEEP}
-cdef object _DUPLICATES = ("last", "error")
 
 
 cdef str _byte(int c):
@@ -157,15 +150,23 @@ cdef object join_surrogates(str held, str text):
     return text, ""
 
 
-cdef _check_options(max_depth, max_bytes, surrogates, duplicate_keys):
+cdef _check_options(max_depth, max_bytes, duplicate_keys):
     if not isinstance(max_depth, int) or not 1 <= max_depth <= 1_000_000:
         raise UsageError(f"max_depth must be an integer from 1 to 1,000,000, not {max_depth!r}")
     if max_bytes is not None and (not isinstance(max_bytes, int) or max_bytes < 0):
         raise UsageError(f"max_bytes must be None or an integer that is not negative, not {max_bytes!r}")
-    if surrogates not in _SURROGATES:
-        raise UsageError(f"surrogates must be 'error', 'replace' or 'keep', not {surrogates!r}")
-    if duplicate_keys not in _DUPLICATES:
+    if duplicate_keys not in ("last", "error"):
         raise UsageError(f"duplicate_keys must be 'last' or 'error', not {duplicate_keys!r}")
+
+
+cdef int _surrogates(option) except -1:
+    if option == "error":
+        return TW_SURROGATES_ERROR
+    if option == "replace":
+        return TW_SURROGATES_REPLACE
+    if option == "keep":
+        return TW_SURROGATES_KEEP
+    raise UsageError(f"surrogates must be 'error', 'replace' or 'keep', not {option!r}")
 
 
 @cython.final
@@ -188,13 +189,14 @@ cdef class JSONParser:
     def __cinit__(self, *, max_depth=512, max_bytes=None, surrogates="error", duplicate_keys="last", allow_nan=False,
                   allow_control_characters=False):
         cdef uint8_t *stack
-        tw_build_init(&self.b, &_keys)
-        _check_options(max_depth, max_bytes, surrogates, duplicate_keys)
+        cdef int on_surrogates = _surrogates(surrogates)
+        tw_build_init(&self.b, tw_keys_here())
+        _check_options(max_depth, max_bytes, duplicate_keys)
         stack = <uint8_t *>PyMem_Calloc(tw_json_stack_bytes(max_depth), 1)
         if stack == NULL:
             raise MemoryError
         tw_json_init(&self.j, stack, max_depth)
-        self.j.surrogates = _SURROGATES[surrogates]
+        self.j.surrogates = on_surrogates
         self.j.allow_nan = bool(allow_nan)
         self.j.allow_control = bool(allow_control_characters)
         self.b.refuse_duplicates = duplicate_keys == "error"

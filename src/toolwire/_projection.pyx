@@ -11,7 +11,7 @@ from ._framing cimport Frame
 from ._json cimport (
     ST_JSON_DONE, ST_JSON_ERROR, ST_JSON_IN_NUMBER, TW_E_MEMORY, TW_NUM_INT, TW_OK, TW_SURROGATES_KEEP, first_content, json_error,
     raise_pending, trailing, truncated, tw_b_number, tw_build, tw_build_clear, tw_build_init, tw_json, tw_json_init,
-    tw_json_stack_bytes, tw_keys, tw_num_may_end,
+    tw_json_stack_bytes, tw_keys_here, tw_num_may_end,
 )
 
 from ._json import MISSING
@@ -31,10 +31,6 @@ cdef enum:
     TEMPLATES = 32             # kept by one projection
     PATH = 12                  # steps of a path
     STACK = 128                # bytes of the machine's stack that need no memory of their own: 1,000 levels
-
-# Keys seen by any projection of this interpreter: bounded, and only a cache.
-cdef tw_keys _keys
-memset(&_keys, 0, sizeof(_keys))
 
 
 @cython.final
@@ -144,7 +140,7 @@ cdef class Projection:
         tw_json_init(&j, stack, self.max_depth)
         j.surrogates = TW_SURROGATES_KEEP
         j.raw_surrogates = isinstance(data, str)
-        tw_build_init(&b, &_keys)
+        tw_build_init(&b, tw_keys_here())
         b.node = self.root
         try:
             stop = tw_project_run(&j, &b, p, end)

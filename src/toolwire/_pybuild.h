@@ -27,6 +27,62 @@
 typedef struct tw_known_key { PyObject *key; uint64_t head, tail; size_t n; } tw_known_key;
 typedef struct tw_keys { tw_known_key slot[TW_KEYS]; } tw_keys;
 
+/* The keys of this interpreter: bounded, and only a cache. */
+#ifndef TW_SUBINTERPRETERS
+static inline tw_keys *tw_keys_here(void)
+{
+    static tw_keys keys; /* such a build is loaded into one interpreter of a process */
+    return &keys;
+}
+#else
+#define TW_KEYS_NAME "toolwire keys"
+#ifdef _MSC_VER
+#define TW_THREAD_LOCAL __declspec(thread)
+#else
+#define TW_THREAD_LOCAL _Thread_local
+#endif
+
+static void tw_keys_free(PyObject *capsule)
+{
+    tw_keys *keys = (tw_keys *)PyCapsule_GetPointer(capsule, TW_KEYS_NAME);
+    int i;
+    for (i = 0; i < TW_KEYS; i++) Py_XDECREF(keys->slot[i].key);
+    PyMem_RawFree(keys);
+}
+
+/* NULL where there is no memory for them: then keys are not remembered. */
+static tw_keys *tw_keys_here(void)
+{
+    static TW_THREAD_LOCAL struct { int64_t interpreter; tw_keys *keys; } last = {-1, NULL}; /* no id is given to two interpreters */
+    PyInterpreterState *here = PyInterpreterState_Get();
+    PyObject *dict, *capsule;
+    tw_keys *keys = NULL;
+    if (last.interpreter == PyInterpreterState_GetID(here)) return last.keys;
+    dict = PyInterpreterState_GetDict(here);
+    if (dict == NULL) return NULL;
+    capsule = PyDict_GetItemString(dict, TW_KEYS_NAME);
+    if (capsule != NULL) {
+        keys = (tw_keys *)PyCapsule_GetPointer(capsule, TW_KEYS_NAME);
+    } else if ((keys = (tw_keys *)PyMem_RawCalloc(1, sizeof *keys)) != NULL) {
+        capsule = PyCapsule_New(keys, TW_KEYS_NAME, tw_keys_free);
+        if (capsule == NULL) {
+            PyMem_RawFree(keys);
+            keys = NULL;
+        } else if (PyDict_SetItemString(dict, TW_KEYS_NAME, capsule) < 0) {
+            keys = NULL; /* freed with the capsule */
+        }
+        Py_XDECREF(capsule);
+    }
+    if (keys == NULL) {
+        PyErr_Clear();
+        return NULL;
+    }
+    last.interpreter = PyInterpreterState_GetID(here);
+    last.keys = keys;
+    return keys;
+}
+#endif
+
 typedef struct tw_node tw_node; /* _core/tw_template.h */
 typedef struct tw_watch tw_watch; /* _pytap.h */
 typedef struct tw_watches tw_watches;

@@ -149,23 +149,25 @@ static void tw_str_write(void *data, int kind, Py_ssize_t at, const uint8_t *p, 
     }
 }
 
-/* A new ASCII str, of more than one character. What PyUnicode_New() does, less the choice of a form: the head is that of another. */
+/* A new ASCII str, of more than one character. What PyUnicode_New() does, less the choice of a form. */
 static inline PyObject *tw_str_ascii(const uint8_t *p, size_t n)
 {
 #if TW_GROW_IN_PLACE && !defined(Py_DEBUG) && !defined(Py_TRACE_REFS) && !defined(Py_REF_DEBUG)
-    static PyASCIIObject head;
     PyASCIIObject *o;
-    if (TW_UNLIKELY(((PyObject *)&head)->ob_type == NULL)) {
-        PyObject *some = PyUnicode_New(2, 0x7F);
-        if (some == NULL) return NULL;
-        memcpy(&head, some, sizeof head);
-        Py_DECREF(some);
-    }
-    if (TW_UNLIKELY(n > PY_SSIZE_T_MAX - sizeof head - 1)) return PyErr_NoMemory();
-    o = (PyASCIIObject *)PyObject_Malloc(sizeof head + n + 1);
+    if (TW_UNLIKELY(n > PY_SSIZE_T_MAX - sizeof *o - 1)) return PyErr_NoMemory();
+    o = (PyASCIIObject *)PyObject_Malloc(sizeof *o + n + 1);
     if (TW_UNLIKELY(o == NULL)) return PyErr_NoMemory();
-    memcpy(o, &head, sizeof head);
+    memset(o, 0, sizeof *o);
+    Py_SET_REFCNT((PyObject *)o, 1);
+    Py_SET_TYPE((PyObject *)o, &PyUnicode_Type);
     o->length = (Py_ssize_t)n;
+    o->hash = -1;
+    o->state.kind = PyUnicode_1BYTE_KIND;
+    o->state.compact = 1;
+    o->state.ascii = 1;
+#if PY_VERSION_HEX < 0x030C0000
+    o->state.ready = 1;
+#endif
     memcpy(o + 1, p, n);
     ((char *)(o + 1))[n] = 0;
     return (PyObject *)o;

@@ -82,7 +82,7 @@ def alone(method: Callable[Concatenate[_S, _P], _R]) -> Callable[Concatenate[_S,
     def guarded(self: _S, /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
         if self._feeding:
             raise reentered(self)
-        self._feeding = True  # nothing is called in between that could let another thread in
+        self._feeding = True  # nothing was called in between that could have let another thread in
         try:
             return method(self, *args, **kwargs)
         finally:
@@ -246,40 +246,38 @@ class Turn:
         """
         if self._feeding:
             raise reentered(self)
-        self._feeding = True  # as in alone()
+        if self._result is not None or self._raised is not None:
+            raise UsageError("feed() after the turn was finished or aborted: make a new Turn")
+        if self._error is not None:
+            raise self._error.with_traceback(None)
+        self._feeding = True  # nothing was called in between that could have let another thread in
+        framer, record = self._framer, self._record
+        events: list[Event] = []
+        record.events = events
         try:
-            if self._result is not None or self._raised is not None:
-                raise UsageError("feed() after the turn was finished or aborted: make a new Turn")
-            if self._error is not None:
-                raise self._error.with_traceback(None)
-            framer, record = self._framer, self._record
-            events: list[Event] = []
-            record.events = events
-            try:
+            if framer is None:
+                framer = self._choose(chunk)
                 if framer is None:
-                    framer = self._choose(chunk)
-                    if framer is None:
-                        return events
-                    chunk, self._space = self._space, b""
-                if self._framing in _WHOLE:
-                    self._whole_frames(framer.feed(chunk))
-                else:
-                    self._lanes.run(framer, chunk, record, events, record.limits.max_text_chars, self._meet)
-            except StreamError as error:
-                self._error = error
-                if error is framer.error:
-                    _name_limits(error)
-                    raise  # met by an earlier chunk
-            except UsageError:
-                raise  # the chunk is none: nothing was taken
-            except BaseException as error:
-                self._error = error  # out of memory, interrupted: frames may be lost, so nothing good can follow
-                raise
-            finally:
-                del record.events  # they are the caller's now
-            return events
+                    return events
+                chunk, self._space = self._space, b""
+            if self._framing in _WHOLE:
+                self._whole_frames(framer.feed(chunk))
+            else:
+                self._lanes.run(framer, chunk, record, events, record.limits.max_text_chars, self._meet)
+        except StreamError as error:
+            self._error = error
+            if error is framer.error:
+                _name_limits(error)
+                raise  # met by an earlier chunk
+        except UsageError:
+            raise  # the chunk is none: nothing was taken
+        except BaseException as error:
+            self._error = error  # out of memory, interrupted: frames may be lost, so nothing good can follow
+            raise
         finally:
             self._feeding = False
+            del record.events  # they are the caller's now
+        return events
 
     def _whole_frames(self, frames: list[Frame]) -> None:
         wrong: StreamError | None = None
