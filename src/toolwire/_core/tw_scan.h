@@ -27,7 +27,11 @@ static inline int tw_has_avx2(void) { return __builtin_cpu_supports("avx2"); }
 #if defined(_MSC_VER)
 #include <intrin.h>
 static inline unsigned tw_ctz32(uint32_t x) { unsigned long i; _BitScanForward(&i, x); return (unsigned)i; }
+#if defined(_M_IX86) || defined(_M_ARM)
+static inline unsigned tw_ctz64(uint64_t x) { return (uint32_t)x ? tw_ctz32((uint32_t)x) : 32 + tw_ctz32((uint32_t)(x >> 32)); }
+#else
 static inline unsigned tw_ctz64(uint64_t x) { unsigned long i; _BitScanForward64(&i, x); return (unsigned)i; }
+#endif
 #else
 static inline unsigned tw_ctz32(uint32_t x) { return (unsigned)__builtin_ctz(x); }
 static inline unsigned tw_ctz64(uint64_t x) { return (unsigned)__builtin_ctzll(x); }
