@@ -275,8 +275,8 @@ class Turn:
             self._error = error  # out of memory, interrupted: frames may be lost, so nothing good can follow
             raise
         finally:
-            self._feeding = False
             del record.events  # they are the caller's now
+            self._feeding = False
         return events
 
     def _whole_frames(self, frames: list[Frame]) -> None:
