@@ -143,7 +143,9 @@ cdef class Frame:
 
     def __reduce__(self):
         cdef object headers = None if self.headers is None else dict(self.headers)
-        return _frame, (self.get_raw(), self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray, headers, self.retry)
+        return _frame, (
+            self.get_raw(), self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray, headers, self.retry,
+        )
 
     def __eq__(self, other):
         if not isinstance(other, Frame):
@@ -168,7 +170,8 @@ cdef class Frame:
 
 def _frame(raw, event, id, offset, data_offset, terminated, stray, headers, retry):
     return Frame(
-        raw, event=event, id=id, offset=offset, data_offset=data_offset, terminated=terminated, stray=stray, headers=headers, retry=retry,
+        raw, event=event, id=id, offset=offset, data_offset=data_offset, terminated=terminated, stray=stray, headers=headers,
+        retry=retry,
     )
 
 

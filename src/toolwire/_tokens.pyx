@@ -1,4 +1,4 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, subinterpreters_compatible=no
 """The token faces of the JSON half, for ``toolwire.compat``: events, prefixed events, values at a prefix, lexemes.
 
 The tokenizer is ``_core/tw_json.h``, its sink ``_pytokens.h``. ``Machine`` is the two of them over bytes in any cut; ``Pull`` and
