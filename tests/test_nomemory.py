@@ -98,6 +98,39 @@ class Parser(Scenario):
             assert repr(one.finish()) == repr(tw.loads(self.data, surrogates="replace"))
 
 
+class Tapped(Scenario):
+    """Taps: what was handed out and what comes later is the whole, or the parser is stuck."""
+
+    def __init__(self) -> None:
+        self.pieces = pieces(Parser.data, 29)
+        self.texts: list[Any] = [""] * len(self.pieces)  # no allocation of ours between read() and the place where its text is kept
+        self.items: list[Any] = [[]] * len(self.pieces)
+        self.tap: Any = None
+        self.elements: Any = None
+        self.p: Any = None
+
+    def run(self) -> Any:
+        self.p = p = tw.JSONParser(surrogates="replace")
+        self.tap, self.elements = p.tap(("é",)), p.items(("open",))
+        for i, piece in enumerate(self.pieces):
+            p.feed(piece)
+            self.texts[i] = self.tap.read()
+            self.items[i] = self.elements.read()
+        return "".join(self.texts), [v for some in self.items for v in some]
+
+    def look(self, error: Exception) -> None:
+        if self.elements is None:
+            return
+        try:
+            self.p.feed(Parser.data[self.p.offset :])
+        except MemoryError:
+            assert stuck(self.p.feed, b"")
+            return
+        text = "".join(self.texts) + self.tap.read()
+        items = [v for some in self.items for v in some] + self.elements.read()
+        assert (text, items) == ("日" * 60, ["x" * 300])
+
+
 class Loads(Scenario):
     def run(self) -> Any:
         return tw.loads(Parser.data, surrogates="replace"), tw.loads(Parser.data.decode(), surrogates="keep")
@@ -290,6 +323,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "parser": lambda: Parser(37, snapshots=True),
     "parser whole": lambda: Parser(10_000, snapshots=False),
     "parser small pieces": lambda: Parser(5, snapshots=False),
+    "taps": Tapped,
     "loads": Loads,
     "buffer": lambda: Buffer(["{", '"a":[1', "2,", "{},[]", '],"b', '":"x', "y" * 100, "é", "日" * 40, '","c":', "true", "}"]),
     "buffer of a number": lambda: Buffer(["1", "2", ".", "5"]),

@@ -167,19 +167,21 @@ cdef class StringTap(_Tap):
     cdef object next_piece(self):
         cdef JSONParser p = self.parser
         cdef Py_ssize_t n
+        if self.head and 2 * self.head >= len(self.queue):
+            del self.queue[:self.head]
+            self.head = 0
+        # What is handed out is made first: without memory for it nothing has moved.
         if self.head < len(self.queue):
             path, text = self.queue[self.head]
             if self.offset:
                 text = PyUnicode_Substring(text, self.offset, len(text))
+            piece = TextPiece(path, text, True)
             self.queue[self.head] = None
             self.head += 1
-            if 2 * self.head >= len(self.queue):
-                del self.queue[:self.head]
-                self.head = 0
             self.path = path
             self.offset = 0
             self.ended = True
-            return TextPiece(path, text, True)
+            return piece
         if p.b.in_text and p.b.open.o != NULL and tw_watch_wants(self.watch, &p.b, p.b.depth):
             n = PyUnicode_GET_LENGTH(<object>p.b.open.o)
             if n > self.offset:
@@ -189,10 +191,10 @@ cdef class StringTap(_Tap):
                         self.path = tw_watch_path(&p.b, p.b.depth)
                     finally:
                         p.busy = False
-                text = PyUnicode_Substring(<object>p.b.open.o, self.offset, n)
+                piece = TextPiece(self.path, PyUnicode_Substring(<object>p.b.open.o, self.offset, n), False)
                 self.offset = n
                 self.ended = False
-                return TextPiece(self.path, text, False)
+                return piece
         return None
 
     def read(self):
