@@ -229,4 +229,4 @@ def test_botocore(server: Running) -> None:
             texts[at] = texts.get(at, "") + event["contentBlockDelta"]["delta"]["toolUse"]["input"]
     client.close()
     assert list(texts.values()) == [text for key, text in reference(name).shown.items() if key[0] == "call"]
-    assert [served.recording for served in server.log][-1] == name
+    assert name in [served.recording for served in server.log]

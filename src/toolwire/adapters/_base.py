@@ -134,8 +134,9 @@ class TurnRecord(Tally):
 
     def flush_text(self) -> None:
         """The end: half a surrogate pair that waited for its partner comes out as what it is."""
-        for (choice, channel), buffer in (self._texts or {}).items():
-            waited = buffer.finish()
+        texts = self._texts or {}
+        for choice, channel in texts:  # not .items(): CPython 3.11 crashes where that finds no memory
+            waited = texts[choice, channel].finish()
             if waited:
                 self.events.append(TextDelta(waited, channel, choice))
 
@@ -338,7 +339,8 @@ class TurnRecord(Tally):
 
     def texts(self) -> dict[tuple[int, str], str]:
         """Text by (choice, channel)."""
-        return {(choice, channel): buffer.text for (choice, channel), buffer in (self._texts or {}).items()}
+        texts = self._texts or {}
+        return {key: texts[key].text for key in texts}
 
 
 def _add_mark(marks: dict[str, Mark], name: str, offset: int, detail: str) -> None:
