@@ -7,6 +7,8 @@ Then every reader that runs the calls of honest bodies runs those of this one. T
     The frames concerned hold nothing but pieces of argument text (or of ``partialArgs``, or of text), and the protocol lets any
     number of such pieces come in any order between the start of a call and its end. It numbers none of them, gives no length or
     digest of the whole, and does not say the whole again. (openai-responses does all of that; no release of its is honest.)
+``calls in another order``
+    Both frames hold a call of their own; which of them comes first is the model's choice.
 ``whole call without an id``
     The frame that came twice holds it. A model may make one call twice.
 ``a statement or a call``
@@ -30,7 +32,7 @@ _NUMBERED = frozenset({"openai-responses"})
 _FRAMERS: dict[str, Any] = {"sse": tw.SSEFramer, "ndjson": tw.NDJSONFramer, "aws-eventstream": tw.AWSEventStreamFramer}
 
 #: Marks that say that a frame is missing or came too late.
-TELLING = frozenset({"sequence_gap", "data_after_end", "orphan_end"})
+TELLING = frozenset({"sequence_gap", "data_after_end", "delta_after_finish", "orphan_end"})
 
 
 def why_honest(ref: Reference, kind: str, at: int, marks: frozenset[str]) -> tuple[str, str] | None:
@@ -43,6 +45,8 @@ def why_honest(ref: Reference, kind: str, at: int, marks: frozenset[str]) -> tup
     items = [_payload(ref, ref.frames.items[number]) for number in numbers]
     if all(item is not None and is_free(item) for item in items):
         return "undetectable", f"{kind}: free text"
+    if kind == "swap" and all(map(is_call, items)):
+        return "undetectable", "swap: calls in another order"
     if kind == "repeat" and is_call(items[0], with_id=False):
         return "undetectable", "repeat: whole call without an id"
     if kind == "drop" and (items[0] is None or is_statement(items[0]) or is_call(items[0])):
@@ -94,7 +98,6 @@ def is_free(payload: Any) -> bool:
     if "choices" in payload:
         deltas = [c.get("delta") or {} for c in payload["choices"]]
         calls = [call for delta in deltas for call in delta.get("tool_calls") or []]
-        names = [call.get(key, {}).get("name") for call in calls for key in ("function", "custom")]
         ids = [call.get("id") for call in calls if call.get("id") != "null"]
         return (
             bool(deltas)
@@ -113,6 +116,9 @@ def is_call(payload: Any, *, with_id: bool = True) -> bool:
         calls = [part["functionCall"] for c in payload["candidates"] for part in c.get("content", {}).get("parts", []) if "functionCall" in part]
     elif isinstance(payload.get("message"), dict):
         calls = payload["message"].get("tool_calls") or []
+    elif "choices" in payload:  # the start of a call; the index or the id that it brings makes a second one another call
+        calls = [call for c in payload["choices"] for call in (c.get("delta") or {}).get("tool_calls") or []]
+        return with_id and any((call.get("function") or {}).get("name") for call in calls)
     else:
         return False
     return any("partialArgs" not in call and (with_id or not call.get("id")) for call in calls)
@@ -120,5 +126,7 @@ def is_call(payload: Any, *, with_id: bool = True) -> bool:
 
 def is_statement(payload: Any) -> bool:
     """Does this frame hold an error, a refusal, a finish reason or the like?"""
+    if isinstance(payload, dict) and isinstance(payload.get("message"), str):
+        return True  # an error without the word
     text = json.dumps(payload)
     return bool(re.search(r'"error"|Exception"|\.error"|"refusal": "|"finish_?[rR]eason": "|"promptFeedback"', text))
