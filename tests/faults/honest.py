@@ -101,7 +101,6 @@ def is_free(payload: Any) -> bool:
         ids = [call.get("id") for call in calls if call.get("id") != "null"]
         return (
             bool(deltas)
-            and not any(names)
             and not any(ids)
             and not any(c.get("finish_reason") or (c.get("delta") or {}).get("refusal") for c in payload["choices"])
         )
