@@ -99,11 +99,7 @@ def is_free(payload: Any) -> bool:
         deltas = [c.get("delta") or {} for c in payload["choices"]]
         calls = [call for delta in deltas for call in delta.get("tool_calls") or []]
         ids = [call.get("id") for call in calls if call.get("id") != "null"]
-        return (
-            bool(deltas)
-            and not any(ids)
-            and not any(c.get("finish_reason") or (c.get("delta") or {}).get("refusal") for c in payload["choices"])
-        )
+        return bool(deltas) and not any(ids) and not any(c.get("finish_reason") or (c.get("delta") or {}).get("refusal") for c in payload["choices"])
     return False
 
 
