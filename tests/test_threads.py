@@ -12,6 +12,7 @@ import random
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,7 @@ def served(call: Callable[[], Any], give_up: int = 100_000) -> Any:
             return call()
         except tw.UsageError as error:
             assert "at work" in str(error) or "busy" in str(error)
+            time.sleep(0)
     raise AssertionError("never served")
 
 
