@@ -19,7 +19,7 @@ _FINE_GRAINED = "fine-grained-tool-streaming-2025-05-14"
 
 def decoder() -> _sdk.Decoder:
     """What ``_make_sse_decoder`` of a client returns, for clients of one's own class."""
-    from anthropic._streaming import ServerSentEvent
+    from anthropic._streaming import ServerSentEvent  # type: ignore[import-not-found, unused-ignore]
 
     return _sdk.Decoder(ServerSentEvent)
 
@@ -39,7 +39,7 @@ def accelerate(client: Any) -> _sdk.Acceleration:
     acceleration = _sdk.Acceleration()
     _sdk.hook(acceleration, client, "anthropic", decoder)
     try:
-        from anthropic.lib.streaming import _beta_messages, _messages
+        from anthropic.lib.streaming import _beta_messages, _messages  # type: ignore[import-not-found, unused-ignore]
 
         for kind in (_messages.MessageStream, _messages.AsyncMessageStream, _beta_messages.BetaMessageStream, _beta_messages.BetaAsyncMessageStream):
             _sdk.rebound(kind.__stream__, accumulate_event=None)  # is there what will be replaced?

@@ -16,7 +16,7 @@ __all__ = ["accelerate", "decoder"]
 
 def decoder() -> _sdk.Decoder:
     """What ``_make_sse_decoder`` of a client returns, for clients of one's own class."""
-    from openai._streaming import ServerSentEvent
+    from openai._streaming import ServerSentEvent  # type: ignore[import-not-found, unused-ignore]
 
     return _sdk.Decoder(ServerSentEvent)
 
@@ -38,7 +38,7 @@ def accelerate(client: Any) -> _sdk.Acceleration:
     try:
         completions = client.chat.completions
         stream = completions.stream
-        from openai.lib.streaming.chat._completions import ChatCompletionStreamState
+        from openai.lib.streaming.chat._completions import ChatCompletionStreamState  # type: ignore[import-not-found, unused-ignore]
 
         _sdk.rebound(ChatCompletionStreamState._accumulate_chunk, from_json=None)  # is there what will be replaced?
     except (AttributeError, ImportError, UsageError) as error:
