@@ -21,7 +21,7 @@ from .openai_responses import ResponsesAdapter
 
 __all__ = ["ADAPTERS", "DETECT_PROJECTION", "Adapter", "Plain", "Profile", "TurnRecord", "detect", "report_error", "unwrap"]
 
-ADAPTERS: Mapping[str, type[Adapter]] = {
+ADAPTERS: dict[str, type[Adapter]] = {
     adapter.PROVIDER: adapter
     for adapter in (
         OpenAIChatAdapter,
