@@ -478,6 +478,20 @@ KEYS: dict[str, list[str]] = {
 }
 
 
+SMALLEST = [
+    ("auto", b'data:{"object":[null]}'),
+    ("anthropic", b'data:{"type":"content_block_start","index":0,"content_block":{"type":"thinking","signature":{}}}\n\n'
+     b'data:{"type":"content_block_delta","index":0,"delta":{"type":"signature_delta","signature":"x"}}'),
+    ("anthropic", b'data:{"type":"content_block_start","index":0,"content_block":{"type":"text","citations":1}}\n\n'
+     b'data:{"type":"content_block_delta","index":0,"delta":{"type":"citations_delta","citation":{}}}'),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("provider", "body"), SMALLEST)
+def test_the_smallest_bodies_that_once_broke_it(provider: str, body: bytes) -> None:
+    refused(play([body], provider))
+
+
 @pytest.mark.parametrize("provider", PROVIDERS)
 @given(st.data())
 def test_any_value_in_any_field(provider: str, data: st.DataObject) -> None:

@@ -63,6 +63,23 @@ def any_outcome(parse: Any, text: str) -> str:
         return f"raises {type(error).__name__}"
 
 
+def test_the_names_that_come_with_it() -> None:
+    peer = pytest.importorskip("partial_json_parser", reason="partial-json-parser is not installed")
+    assert {name: int(flag) for name, flag in partial_json_parser.Allow.__members__.items()} == {
+        name: int(flag) for name, flag in peer.Allow.__members__.items()
+    }
+    assert partial_json_parser.STR is partial_json_parser.Allow.STR
+    assert issubclass(partial_json_parser.PartialJSON, ValueError)
+    with pytest.raises(partial_json_parser.MalformedJSON):
+        partial_json_parser.loads("@")
+    without_strings = partial_json_parser.Allow.ALL & ~partial_json_parser.Allow.STR
+    assert partial_json_parser.loads('["a", "b', without_strings) == peer.loads('["a", "b', without_strings) == ["a"]
+    with pytest.raises(AttributeError, match="no attribute 'NOTHING'"):
+        partial_json_parser.NOTHING  # noqa: B018
+    with pytest.raises(TypeError, match="takes text"):
+        partial_json_parser.ensure_json(b"{}")  # type: ignore[arg-type]
+
+
 @given(JSON)
 def test_pydantic_core(value: Any) -> None:
     peer = pytest.importorskip("pydantic_core", reason="pydantic is not installed")

@@ -423,3 +423,15 @@ def test_length_and_refusal_go_back_as_text_alone() -> None:
         ended("openai-chat", chat(call, reason="length")).replay()
     with pytest.raises(tw.UsageError, match="in doubt: args_incomplete"):
         ended("openai-chat", chat(call)).replay()
+
+
+def test_members_of_the_wrong_type_go_back_as_they_came() -> None:
+    steps = [{"type": {}, "x": 1}, {"type": "model_output", "content": 3}]
+    assert ended("google-interactions", interaction("completed", steps=steps)).replay() == steps
+    events = [
+        {"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolResult": {"content": 1}}}},
+        {"contentBlockDelta": {"contentBlockIndex": 0, "delta": {"toolResult": [{"text": "r"}]}}},
+        {"messageStop": {"stopReason": "end_turn"}},
+    ]
+    body = b"".join(json.dumps(event).encode() + b"\n" for event in events)
+    assert ended("bedrock", body).replay()[0]["content"] == [{"toolResult": {"content": [{"text": "r"}]}}]

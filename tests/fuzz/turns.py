@@ -158,9 +158,19 @@ def agree_turns(provider: str, body: bytes, cuts: list[int], options: dict[str, 
     whole = play([body], provider, **options)
     check(whole)
     facts = whole.facts()
+    back = sent_back(whole.result)
     for chunks in (cut(body, (c % (len(body) + 1) for c in cuts)), [body[i : i + 1] for i in range(len(body))]):
-        for one, other in zip(facts, play(chunks, provider, **options).facts(), strict=True):
+        played = play(chunks, provider, **options)
+        for one, other in zip(facts, played.facts(), strict=True):
             assert one == other, "whole and cut differ"
+        assert sent_back(played.result) == back, "what is sent back depends on the cuts"
+
+
+def sent_back(result: tw.TurnResult) -> str:
+    try:
+        return json.dumps([result.replay(), str(result.next_request())])
+    except tw.UsageError as error:
+        return str(error)
 
 
 def agree_parser(body: bytes, cuts: list[int], options: dict[str, Any]) -> None:

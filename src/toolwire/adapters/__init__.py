@@ -70,7 +70,7 @@ def detect(payload: Mapping[str, Any]) -> str | None:
     event_type = payload.get("event_type")
     if isinstance(event_type, str):
         return InteractionsAdapter.PROVIDER
-    kind = payload.get("type")
+    kind, thing = payload.get("type"), payload.get("object")
     if isinstance(kind, str):
         if kind.startswith("response."):
             return ResponsesAdapter.PROVIDER
@@ -84,7 +84,7 @@ def detect(payload: Mapping[str, Any]) -> str | None:
             return AnthropicAdapter.PROVIDER
     if isinstance(payload.get("candidates"), list) or "promptFeedback" in payload or "usageMetadata" in payload or "responseId" in payload:
         return GoogleGenerateAdapter.PROVIDER
-    if isinstance(payload.get("choices"), list) or payload.get("object") in _CHAT_OBJECTS:
+    if isinstance(payload.get("choices"), list) or (isinstance(thing, str) and thing in _CHAT_OBJECTS):
         return OpenAIChatAdapter.PROVIDER
     if isinstance(payload.get("done"), bool) and isinstance(payload.get("message"), dict):
         return OllamaAdapter.PROVIDER

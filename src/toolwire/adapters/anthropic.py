@@ -259,7 +259,8 @@ class AnthropicAdapter(Adapter):
 
     def _begin_text(self, content: dict[str, Any], kind: str, id: str | None) -> _Block:
         channel: Channel = "text" if kind == "text" else "reasoning"
-        part = self._parts.add(kind, channel=channel, members={key: content[key] for key in ("signature", "citations") if content.get(key)})
+        members = {key: content[key] for key, of in (("signature", str), ("citations", list)) if content.get(key) and type(content[key]) is of}
+        part = self._parts.add(kind, channel=channel, members=members)
         text = content.get("text" if kind == "text" else "thinking")
         if type(text) is str:
             self.record.text(text, channel)

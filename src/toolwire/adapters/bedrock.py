@@ -299,7 +299,8 @@ def _joined(part: Part) -> dict[str, Any]:
     for kept in part.members.get(_DELTAS, ()):
         delta = read.value(kept)
         if type(delta) is list:
-            whole.setdefault("content", []).extend(delta)
+            so_far = whole.get("content")
+            whole["content"] = [*(so_far if type(so_far) is list else ()), *delta]
         elif type(delta) is dict:
             whole.update(delta)
     return whole

@@ -46,7 +46,7 @@ _PLAIN_DELTAS = frozenset({"text_annotation_delta", "text_annotation", "image", 
 
 #: What a call's step has besides id, name and arguments, and what has to be sent back with it.
 _SENT_BACK = ("signature", "server_name")
-_INPUTS = frozenset({"user_input", "function_result"})  # steps that the request has brought
+_INPUTS = ("user_input", "function_result")  # steps that the request has brought
 _DELTAS = "deltas"  # of a step: what came that is neither text nor a call
 
 _TEXT = {"type": True, "text": True}

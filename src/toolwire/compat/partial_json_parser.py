@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
+from enum import IntFlag, auto
 from typing import Any
 
 from .._json import MISSING
 from ._closing import closed
 from ._prefix import plain_prefix
 
-__all__ = ["ALL", "decode", "ensure_json", "loads", "parse_json"]
+__all__ = ["ALL", "Allow", "decode", "ensure_json", "loads", "parse_json"]
 
-#: All kinds of values may be partial: what ``Allow.ALL`` of the peer counts to.
-ALL = 511
+
+class Allow(IntFlag):
+    """Which values may be partial; the peer's flags."""
+
+    STR = auto()
+    NUM = auto()
+    ARR = auto()
+    OBJ = auto()
+    NULL = auto()
+    BOOL = auto()
+    NAN = auto()
+    INFINITY = auto()
+    _INFINITY = auto()
+
+    INF = INFINITY | _INFINITY
+    SPECIAL = NULL | BOOL | INF | NAN
+    ATOM = STR | NUM | SPECIAL
+    COLLECTION = ARR | OBJ
+    ALL = ATOM | COLLECTION
+
+
+ALL = Allow.ALL
+
+
+def __getattr__(name: str) -> Any:
+    """The flags by name; and the peer's errors, which its functions raise."""
+    if name in Allow.__members__:
+        return Allow[name]
+    if name in ("JSONDecodeError", "MalformedJSON", "PartialJSON"):
+        return getattr(importlib.import_module("partial_json_parser"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def parse_json(json_string: str, allow_partial: int = ALL, parser: Callable[[str], Any] | None = None, use_fast_fix: bool = True) -> Any:
@@ -45,6 +76,8 @@ loads = decode = parse_json
 def ensure_json(json_string: str, allow_partial: int = ALL, use_fast_fix: bool = True) -> str:
     """The text, completed: JSON with the value of ``parse_json``. The peer's own text where ``parse_json`` would ask the peer,
     and where the input stops in a word."""
+    if not isinstance(json_string, str):
+        raise TypeError(f"ensure_json() takes text, not {type(json_string).__name__}")
     if int(allow_partial) & ALL == ALL and plain_prefix(json_string, control_characters=False, words=None) is not MISSING:
         text = closed(json_string.encode("utf-8", "surrogatepass"), strings=True)
         return text.decode("utf-8", "surrogatepass")
