@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
-from collections.abc import Iterator
+import tracemalloc
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -39,6 +41,46 @@ def every_chunking(data: Data, rng: random.Random, *, most: int | None = None, r
 def chunked(data: st.SearchStrategy[Data]) -> st.SearchStrategy[tuple[Data, list[Data]]]:
     """Draws an input and its cuts, so that shrinking finds the shortest of both."""
     return data.flatmap(lambda d: st.lists(st.integers(0, len(d)), max_size=8).map(lambda cuts: (d, cut_at(d, cuts))))
+
+
+# -- memory
+
+
+def most_held(work: Callable[[], Any]) -> int:
+    """The most memory, in bytes, that ``work`` held at one time."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        before = tracemalloc.get_traced_memory()[0]
+        tracemalloc.reset_peak()
+        work()
+        return tracemalloc.get_traced_memory()[1] - before
+    finally:
+        tracemalloc.stop()
+
+
+def left_behind(rounds: Callable[[], Any]) -> int:
+    """The least memory, in bytes, by which two more ``rounds`` grew what is held.
+
+    All threads are traced, also the one that brings the test runner's messages; what leaks grows each time, what they hold does not.
+    """
+    rounds()
+    growth = []
+    tracemalloc.start()
+    try:
+        for _ in range(5):
+            rounds()
+            gc.collect()
+            before = tracemalloc.get_traced_memory()[0]
+            rounds()
+            rounds()
+            gc.collect()
+            growth.append(tracemalloc.get_traced_memory()[0] - before)
+            if growth[-1] < 1024:
+                break
+    finally:
+        tracemalloc.stop()
+    return min(growth)
 
 
 # -- JSON texts: drawn as text rather than dumped from values, so that escapes, white space and spellings vary

@@ -6,11 +6,9 @@ Work is counted, never timed: here the calls that Python sees, in tests/complexi
 from __future__ import annotations
 
 import dataclasses
-import gc
 import json
 import re
 import sys
-import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,19 +17,10 @@ import pytest
 
 import toolwire as tw
 from attacks import ATTACKS, OVER, SMALL, Attack, parse, turn
+from helpers import most_held
 
 CONSTANT = 128 << 10  # bytes: a chunk, caches, one turn's machinery
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-
-
-def peak(work: Callable[[], Any]) -> int:
-    gc.collect()
-    tracemalloc.start()
-    try:
-        work()
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
 
 
 def calls_seen(work: Callable[[], Any]) -> int:
@@ -54,7 +43,7 @@ def calls_seen(work: Callable[[], Any]) -> int:
 def test_memory_is_a_stated_multiple_of_what_came(attack: Attack) -> None:
     data = attack.make(4 * attack.n)
     attack.read(attack.make(attack.n))
-    used = peak(lambda: attack.read(data))
+    used = most_held(lambda: attack.read(data))
     assert used <= attack.per_byte * len(data) + CONSTANT, used / len(data)
 
 
@@ -94,7 +83,7 @@ def test_an_exponent_beyond_all_bounds_is_infinite_or_nothing() -> None:
 def test_a_million_keys_cost_a_dict_of_a_million_keys() -> None:
     data = b"{" + b",".join(b'"%d":0' % i for i in range(1_000_000)) + b"}"
     key, table = 56, sys.getsizeof(dict.fromkeys(range(1_000_000)))
-    assert peak(lambda: parse()(data)) <= 2 * table + 1_000_000 * key  # while the table grows there are two
+    assert most_held(lambda: parse()(data)) <= 2 * table + 1_000_000 * key  # while the table grows there are two
 
 
 def test_a_million_marks_are_counted_and_a_thousand_kept() -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import tracemalloc
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 
 import toolwire as tw
+from helpers import left_behind, most_held
 
 N = 1 << 21
 KIB = b"x" * 1024
@@ -17,15 +16,8 @@ KIB = b"x" * 1024
 
 def peak(work: Callable[[], Any]) -> tuple[int, Any]:
     """The most memory that ``work`` held at one time, and its result."""
-    gc.collect()
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
-        result = work()
-        return tracemalloc.get_traced_memory()[1] - before, result
-    finally:
-        tracemalloc.stop()
+    results: list[Any] = []
+    return most_held(lambda: results.append(work())), results[0]
 
 
 def feed_all(p: tw.JSONParser, chunks: Iterator[bytes], each: Callable[[tw.JSONParser], Any] = lambda p: None) -> Any:
@@ -51,16 +43,16 @@ def test_one_long_string_holds_a_small_multiple_of_itself(piece: bytes) -> None:
 
 
 def test_watching_a_long_string_grow_costs_no_copies_that_stay() -> None:
-    used, _ = peak(lambda: feed_all(tw.JSONParser(), long_string(), lambda p: len(p.value["body"])))
+    used = most_held(lambda: feed_all(tw.JSONParser(), long_string(), lambda p: len(p.value["body"])))
     assert used < 4 * N
-    used, _ = peak(lambda: feed_all(tw.JSONParser(), long_string(), lambda p: len(p.snapshot()["body"])))
+    used = most_held(lambda: feed_all(tw.JSONParser(), long_string(), lambda p: len(p.snapshot()["body"])))
     assert used < 4 * N
 
 
 def test_what_is_no_value_is_not_kept() -> None:
     for chunks in ([b" " * 1024] * 2048, [b"[1,", *[b"\n" * 1024] * 2048, b"2]"]):
         p = tw.JSONParser()
-        used, _ = peak(lambda p=p, chunks=chunks: [p.feed(c) for c in chunks])
+        used = most_held(lambda p=p, chunks=chunks: [p.feed(c) for c in chunks])
         assert used < 1 << 17
 
 
@@ -87,8 +79,7 @@ def test_many_small_documents_through_one_parser_leave_nothing() -> None:
             p.reset()
 
     rounds()
-    used, _ = peak(rounds)
-    gc.collect()
+    used = most_held(rounds)
     assert used < 1 << 16
 
 
@@ -105,19 +96,7 @@ def test_parsers_that_fail_or_are_dropped_half_way_leave_nothing(text: bytes) ->
             except ValueError:
                 pass
 
-    rounds()
-    gc.collect()
-    tracemalloc.start()
-    try:
-        rounds()
-        gc.collect()
-        first = tracemalloc.get_traced_memory()[0]
-        rounds()
-        rounds()
-        gc.collect()
-        assert tracemalloc.get_traced_memory()[0] - first < 4096
-    finally:
-        tracemalloc.stop()
+    assert left_behind(rounds) < 4096
 
 
 def containers(value: Any) -> Iterator[Any]:
@@ -150,7 +129,7 @@ def grows_in_place() -> bool:
     p = tw.JSONParser()
     p.feed(b'["' + KIB * 1024)
     p.feed(b"y")
-    return peak(lambda: [p.feed(b"y") for _ in range(10)])[0] < 1 << 19
+    return most_held(lambda: [p.feed(b"y") for _ in range(10)]) < 1 << 19
 
 
 needs_growth = pytest.mark.skipif(not grows_in_place(), reason="built without growth in place")
@@ -167,7 +146,7 @@ def test_dropped_snapshots_of_a_wide_array_do_not_copy_it_each_time() -> None:
             p.feed(b"1,")
             p.snapshot()
 
-    used, _ = peak(rounds)
+    used = most_held(rounds)
     assert used < 1 << 20
 
 
@@ -176,8 +155,8 @@ def test_a_held_text_is_copied_when_it_goes_on_and_only_then() -> None:
     p = tw.JSONParser()
     p.feed(b'["' + KIB * 1024)
     held = p.value[0]
-    used, _ = peak(lambda: p.feed(b"y"))
+    used = most_held(lambda: p.feed(b"y"))
     assert (1 << 20) <= used < 3 << 20  # the copy that the kept reference asks for
-    used, _ = peak(lambda: [p.feed(b"y") for _ in range(100)])
+    used = most_held(lambda: [p.feed(b"y") for _ in range(100)])
     assert used < 1 << 20
     assert len(held) == 1 << 20 and len(p.value[0]) == (1 << 20) + 101

@@ -8,7 +8,6 @@ import gc
 import json
 import pickle
 import random
-import tracemalloc
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -18,7 +17,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 import toolwire as tw
-from helpers import cut_at, every_chunking, json_texts, mutated, odd_json_texts, same
+from helpers import cut_at, every_chunking, json_texts, left_behind, most_held, mutated, odd_json_texts, same
 from turn_helpers import chat, dumps, entry, ways
 
 Path = tuple[str | int, ...]
@@ -504,18 +503,6 @@ def test_a_caller_may_change_the_list_that_forgets() -> None:
 # -- what they cost
 
 
-def most_held(work: Callable[[], Any]) -> int:
-    gc.collect()
-    tracemalloc.start()
-    try:
-        before = tracemalloc.get_traced_memory()[0]
-        tracemalloc.reset_peak()
-        work()
-        return tracemalloc.get_traced_memory()[1] - before
-    finally:
-        tracemalloc.stop()
-
-
 def test_an_array_without_end_takes_no_memory() -> None:
     def chunks(n: int) -> Iterator[bytes]:
         yield b'{"rows":['
@@ -594,19 +581,7 @@ def test_taps_that_fail_or_are_dropped_half_way_leave_nothing() -> None:
             if i % 7 == 0:
                 p.reset()
 
-    rounds()
-    gc.collect()
-    tracemalloc.start()
-    try:
-        rounds()
-        gc.collect()
-        first = tracemalloc.get_traced_memory()[0]
-        rounds()
-        rounds()
-        gc.collect()
-        assert tracemalloc.get_traced_memory()[0] - first < 4096
-    finally:
-        tracemalloc.stop()
+    assert left_behind(rounds) < 4096
 
 
 # -- who holds whom
