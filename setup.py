@@ -55,7 +55,7 @@ def extension(name: str, sources: list[str], depends: list[str]) -> Extension:
 setup(
     ext_modules=cythonize(
         [
-            extension("_json", ["src/toolwire/_pytap.c"], ["src/toolwire/_pytap.h", "src/toolwire/_taps.pxi", *BUILDER]),
+            extension("_json", ["src/toolwire/_pytap.c"], ["src/toolwire/_pytap.h", "src/toolwire/_partial.pxi", "src/toolwire/_taps.pxi", *BUILDER]),
             extension("_tokens", [], ["src/toolwire/_pytokens.h", *BUILDER]),
             extension("_calls", [], [CORE + "tw_trial.h", *BUILDER]),
             extension("_projection", [CORE + "tw_template.c"], ["src/toolwire/_pyproject.h", CORE + "tw_template.h", CORE + "tw_trial.h", *BUILDER]),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
+import threading
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+import toolwire as tw
 from toolwire.compat import jiter as ours
 from toolwire.compat._closing import closed
 
@@ -145,6 +148,44 @@ def test_a_result_that_was_changed_does_not_change_the_next() -> None:
         value["a"].append("mine")
         value["x"] = "mine"
         assert parse(b'{"a": [1, 2, 3') == {"a": [1, 2, 3]}
+
+
+@pytest.mark.parametrize("mode", ["on", "trailing-strings"])
+def test_buffers_grow_in_several_threads(mode: Any) -> None:
+    parse = ours.GrowingJSON(partial_mode=mode)
+    documents = [json.dumps({"n": n, "list": [n * 10**k for k in range(40)], "text": f"the {n}th"}).encode() for n in range(4)]
+    wrong: list[Any] = []
+
+    def grow(data: bytes) -> None:
+        for _ in range(20):
+            for end in range(1, len(data) + 1):
+                if parse(data[:end]) != expected[data][end]:
+                    wrong.append(data[:end])
+
+    expected = {data: [None, *(ours.from_json(data[:end], partial_mode=mode) for end in range(1, len(data) + 1))] for data in documents}
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        threads = [threading.Thread(target=grow, args=(data,)) for data in documents]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert wrong == []
+
+
+def test_a_call_from_inside_itself_is_refused() -> None:
+    parse = ours.GrowingJSON()
+
+    class Inside(bytes):
+        def __bytes__(self) -> bytes:
+            return bytes(parse(b"[2"))
+
+    with pytest.raises(tw.UsageError, match="again from inside itself"):
+        parse(Inside(b"[1"))
+    assert parse(b"[1") == [1]
 
 
 def test_wrong_bytes_stay_wrong_and_another_buffer_does_not_mind() -> None:

@@ -16,9 +16,9 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_XINCREF
 from cpython.unicode cimport PyUnicode_AsUTF8String, PyUnicode_Substring
 from libc.stdint cimport UINT64_MAX, uint8_t, uint32_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
-from .errors import LimitExceeded, MalformedJSON, TruncatedJSON, UsageError
+from .errors import LimitExceeded, MalformedJSON, StreamError, TruncatedJSON, UsageError
 from .marks import Mark
 
 
@@ -754,4 +754,5 @@ def loads(data, *, max_depth=512, max_bytes=None, surrogates="error", duplicate_
     return p.finish()
 
 
+include "_partial.pxi"
 include "_taps.pxi"

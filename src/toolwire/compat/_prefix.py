@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .._json import MISSING, JSONParser
+from .._json import MISSING, JSONParser, open_number
 from ..errors import StreamError
-from ._growing import TAIL, open_number
 
 #: Half an escape, or a high surrogate whose partner has not come, behind an odd number of backslashes.
 _HALF = re.compile(r"(\\+)(?:u[0-9a-fA-F]{0,3}|u[dD][89abAB][0-9a-fA-F]{2})?\Z")
@@ -47,7 +46,7 @@ def plain_prefix(text: str, *, control_characters: bool, words: bool | None) -> 
         return MISSING  # a key that comes again
     last = _WORD.search(near)
     if last is None:
-        last_value = open_number(text[-TAIL:].encode("utf-8", "surrogatepass"))
+        last_value = open_number(parser)
     elif words:
         last_value = next((meant for word, meant in _WORDS.items() if word.startswith(last[0])), MISSING)
     else:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._json import MISSING, JSONParser
+from .._json import MISSING, JSONParser, partial
 from ..errors import StreamError, UsageError
 from . import _sdk
-from ._growing import TAIL, partial
 
 __all__ = ["accelerate", "decoder"]
 
@@ -93,25 +92,23 @@ def _change(stream: Any) -> None:
 class _Input:
     """The input of one tool, as far as it has come."""
 
-    __slots__ = ("_parser", "_pieces", "_strings", "_tail")
+    __slots__ = ("_parser", "_pieces", "_strings")
 
     def __init__(self, *, strings: bool) -> None:
         self._parser = JSONParser(max_depth=201, allow_nan=True)  # as jiter
         self._strings = strings
         self._pieces: list[str] = []
-        self._tail = b""
 
     def add(self, text: str) -> Any:
         """The value after one more piece. MISSING where there was none."""
         if not text:
             return MISSING
         self._pieces.append(text)
-        self._tail = (self._tail + text.encode())[-TAIL:]
         parser = self._parser
         if parser.complete:
             return MISSING  # what follows is not looked at
         parser.feed(text)
-        value = partial(parser, self._tail, strings=self._strings)
+        value = partial(parser, self._strings)
         if value is MISSING:
             raise StreamError("there is no value yet", code="json.truncated")
         return value

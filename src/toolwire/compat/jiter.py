@@ -9,12 +9,12 @@ import contextlib
 import decimal
 import json
 import re
+import threading
 from typing import Any, Literal, TypeAlias
 
-from .._json import MISSING, JSONParser, loads
-from ..errors import StreamError, TruncatedJSON
+from .._json import MISSING, Growing, JSONParser, loads, partial
+from ..errors import StreamError, TruncatedJSON, UsageError
 from ._closing import closed
-from ._growing import open_number, partial
 
 __all__ = ["GrowingJSON", "LosslessFloat", "cache_clear", "cache_usage", "from_json"]
 
@@ -23,7 +23,6 @@ PartialMode: TypeAlias = Literal[True, False, "off", "on", "trailing-strings"]
 FloatMode: TypeAlias = Literal["float", "decimal", "lossless-float"]
 
 _DEPTH = 201  # as jiter
-_DIGITS = b"0123456789"
 _OFF, _ON, _STRINGS = range(3)
 _PARTIAL: dict[Any, int] = {False: _OFF, "off": _OFF, True: _ON, "on": _ON, "trailing-strings": _STRINGS}
 _CACHE = (True, False, "all", "keys", "none")
@@ -106,11 +105,11 @@ def cache_usage() -> int:
     return 0
 
 
-class GrowingJSON:
+class GrowingJSON(Growing):
     """``from_json`` for buffers that grow: of a buffer that begins with one seen before, only what is new is parsed.
 
-    Buffers are told apart by their content, so several may grow at once. Parts that are finished are the same objects in all results of a
-    buffer; the rest is each result's own.
+    Buffers are told apart by their content, so several may grow at once, also in several threads. Parts that are finished are the same
+    objects in all results of a buffer; the rest is each result's own.
 
     Args:
         partial_mode: as for ``from_json``, but not "off".
@@ -136,6 +135,8 @@ class GrowingJSON:
         self._nan = allow_inf_nan
         self._keys: Any = "error" if catch_duplicate_keys else "last"
         self._room = max_buffers
+        self._strings = self._mode == _STRINGS
+        self._lock = threading.RLock()
         self._latest = b""
         self._parser = self._new_parser()
         self._others: list[tuple[bytes, JSONParser]] = []  # the one used last is last
@@ -143,23 +144,20 @@ class GrowingJSON:
     def _new_parser(self) -> JSONParser:
         return JSONParser(max_depth=_DEPTH, allow_nan=self._nan, duplicate_keys=self._keys)
 
-    def __call__(self, json_data: bytes, /) -> Any:
-        """The value of a buffer. Raises ValueError as ``from_json`` does."""
-        data = json_data if type(json_data) is bytes else bytes(json_data)
-        if not data.startswith(self._latest):
-            self._change(data)
-        parser, new = self._parser, data[len(self._latest) :]
-        self._latest = data
-        if self._mode == _STRINGS and new and new[-1] not in _DIGITS:  # the parser shows all that there is
+    def _slowly(self, json_data: bytes) -> Any:
+        with self._lock:
+            if self._busy:
+                raise UsageError("GrowingJSON was called again from inside itself")
+            self._busy = True
             try:
-                parser.feed(new)
-                value = parser.snapshot()
-                if value is not MISSING:
-                    return value
-            except StreamError:
-                pass  # once more, the slow way: errors stay
-            new = b""
-        return _partial(parser, new, data, self._mode)
+                data = json_data if type(json_data) is bytes else bytes(json_data)
+                if not data.startswith(self._latest):
+                    self._change(data)
+                parser, new = self._parser, data[len(self._latest) :]
+                self._latest = data
+                return _partial(parser, new, data, self._mode)
+            finally:
+                self._busy = False
 
     def _change(self, data: bytes) -> None:
         """Go on with the longest buffer that this one begins with, or with a new one."""
@@ -190,14 +188,13 @@ def _partial(parser: JSONParser, new: bytes, data: bytes, mode: int) -> Any:
     try:
         if not parser.complete:  # jiter does not look at what follows either
             parser.feed(new)
-        value = partial(parser, data, strings=mode == _STRINGS)
+        value = partial(parser, mode == _STRINGS)
     except StreamError as error:
         if not _missing_comma(error, data):
             raise _as_jiter(error, data, mode) from None
-        good = data[: error.offset]
-        value = parser.snapshot() if error.code == "json.unexpected_byte" else partial(parser, good, strings=mode == _STRINGS)
-        if value is MISSING:
-            value = open_number(good)
+        good = JSONParser(max_depth=_DEPTH, allow_nan=True)
+        good.feed(data[: error.offset])
+        value = partial(good, mode == _STRINGS)
     if value is MISSING:
         raise _as_jiter(TruncatedJSON("", code="json.truncated", offset=len(data)), data, mode)
     return value
@@ -218,6 +215,7 @@ _WORDS = {
     "json.trailing_data": "trailing characters",
 }
 _QUOTES = re.compile(rb'\\.|"', re.DOTALL)
+_NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _CONSTANTS = (b"true", b"false", b"null", b"NaN", b"Infinity")
 
 
@@ -294,16 +292,22 @@ def _open_at_end(data: bytes) -> str:
     return {"object": "an object", "list": "a list", "": "a value"}[kind]
 
 
+def _number_at_end(data: bytes) -> bool:
+    """Does the text, whose last part is no string, end with a number that may end there?"""
+    before = data.rstrip(b"0123456789+-.eE")
+    return bool(_NUMBER.fullmatch(data, len(before))) and (not before or before[-1:] in b"[{:, \t\r\n")
+
+
 def _ends_well(data: bytes, text: bytes) -> bool:
     """Does the text end with a finished number or constant?"""
-    return text.endswith(_CONSTANTS) or open_number(text) is not MISSING
+    return text.endswith(_CONSTANTS) or _number_at_end(text)
 
 
 def _unexpected(data: bytes, at: int, code: str) -> str:
     before = data[:at]
     text = before.rstrip(_SPACE)
     last = text[-1:]
-    if code == "json.bad_number" and (data[at : at + 1].isdigit() or open_number(before) is MISSING):
+    if code == "json.bad_number" and (data[at : at + 1].isdigit() or not _number_at_end(before)):
         return "invalid number"
     kind, key_waits = _container(before)
     if last == b"," and data[at : at + 1] == {"object": b"}", "list": b"]", "": None}[kind]:
