@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from . import workloads
 from .suite import OURS, Plan, Shape, Target
 
 YAJL, PURE, RUST = "ijson, yajl2_c", "ijson, python", "json-stream's, in Rust"
@@ -66,6 +67,26 @@ def reads(name: str, function: str, *args: Any, **options: Any) -> Callable[[byt
     return plan
 
 
+def pushes(name: str) -> Callable[[list[bytes]], Plan]:
+    """A document that is sent in chunks to a coroutine, which makes one value of it."""
+
+    def plan(chunks: list[bytes]) -> Plan:
+        made = backend(name)
+        from ijson import sendable_list
+
+        def run() -> Any:
+            found: list[Any] = sendable_list()
+            sink = made.items_coro(found, "", use_float=True)
+            for chunk in chunks:
+                sink.send(chunk)
+            sink.close()
+            return found[0]
+
+        return Plan(lambda: run, 1000)
+
+    return plan
+
+
 def streams(name: str, read: Callable[[Any, bytes], Any]) -> Callable[[bytes], Plan]:
     """The document read by json-stream, or its tokens alone."""
 
@@ -108,9 +129,15 @@ UNIT = "ms a document"
 ALL = (OURS, YAJL, PURE)
 
 SHAPES = (
-    Shape("ijson-items", "items() over 10,000 records of 300 bytes", UNIT, records, compare("items", "rows.item", names=ALL), (Target(YAJL, 2.5, 5),)),
-    Shape("ijson-items-float", "the same with use_float=True", UNIT, records, compare("items", "rows.item", use_float=True), (Target(YAJL, 2.5, 5),)),
+    Shape("ijson-items", "items() over 10,000 records of 300 bytes", UNIT, records, compare("items", "rows.item", names=ALL), (Target(YAJL, 5),)),
+    Shape("ijson-items-float", "the same with use_float=True", UNIT, records, compare("items", "rows.item", use_float=True), (Target(YAJL, 5),)),
     Shape("ijson-items-rare", "items() that finds one number of the document", UNIT, records, compare("items", "count"), (Target(YAJL, 5),)),
+    Shape(
+        *("ijson-items-push", "items_coro() that is sent a document of 1 MB in chunks of 16 kB, one value", UNIT),
+        lambda tiny: workloads.chunks(workloads.document("dicts", 5000 if tiny else 1_000_000), 16384),
+        {name: pushes(name) for name in (OURS, YAJL)},
+        (Target(YAJL, 5),),
+    ),
     Shape("ijson-kvitems", "kvitems() over the records", UNIT, records, compare("kvitems", "rows.item"), (Target(YAJL, 2.5, 5),)),
     Shape("ijson-basic-parse", "basic_parse() over the records", UNIT, records, compare("basic_parse", names=ALL), (Target(YAJL, 2.5, 5),)),
     Shape("ijson-parse", "parse() over the records", UNIT, records, compare("parse"), (Target(YAJL, 2.5, 5),)),
