@@ -3,7 +3,7 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,14 +12,14 @@ from pathlib import Path
 class Peer:
     """One peer's test suite.
 
-    `install(tree)` puts our module in the peer's place in the unpacked source distribution `tree`, by adding files (a `conftest.py`, a module of
-    the peer's name); it changes no test. `tests` are what pytest is given, relative to `tree`. `expected` names each test that fails and why:
+    `conftest` puts our module in the peer's place: a `conftest.py` at the root of the unpacked source distribution. No test is changed. `tests`
+    are what pytest is given, relative to that root. `expected` names each test that fails and why:
     a name there that passes, or a failure that is not there, fails the run. A key stands for a test's id or for all ids that begin with it.
     """
 
     name: str
     version: str
-    install: Callable[[Path], None]
+    conftest: str
     tests: Sequence[str]
     requires: Sequence[str] = ()
     options: Sequence[str] = ()
@@ -42,7 +42,7 @@ _LINE = re.compile(r"^(PASSED|SKIPPED|FAILED|ERROR|XFAIL|XPASS) (\S+?)(?: - (.*)
 
 def run(peer: Peer, tree: Path) -> Outcome:
     """Run the suite in `tree` with this interpreter. Raises RuntimeError where pytest did not get as far as running tests."""
-    peer.install(tree)
+    (tree / "conftest.py").write_text(peer.conftest)
     command = [
         sys.executable,
         "-m",

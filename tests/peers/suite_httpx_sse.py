@@ -1,7 +1,5 @@
 """httpx-sse's own tests, with what it offers replaced by `toolwire.compat.httpx_sse`."""
 
-from pathlib import Path
-
 from _peer import Peer
 
 CONFTEST = """
@@ -17,15 +15,10 @@ for name in toolwire.compat.httpx_sse.__all__:
 """
 
 
-def install(tree: Path) -> None:
-    """A conftest.py above the tests."""
-    (tree / "conftest.py").write_text(CONFTEST)
-
-
 PEER = Peer(
     name="httpx-sse",
     version="0.4.3",
-    install=install,
+    conftest=CONFTEST,
     # Not: test_decoders.py, which tests a splitter of lines that httpx-sse keeps to itself.
     tests=[f"tests/test_{name}.py" for name in ("api", "asgi", "event_source", "exceptions", "models")],
     options=["--asyncio-mode=strict"],

@@ -1,7 +1,5 @@
 """ijson's own tests, of its backends and of what stands around them, with `toolwire.compat.ijson` as the only backend there is."""
 
-from pathlib import Path
-
 from _peer import Peer
 
 CONFTEST = """
@@ -23,15 +21,10 @@ for name in toolwire.compat.ijson.__all__:
 """
 
 
-def install(tree: Path) -> None:
-    """A conftest.py above the tests."""
-    (tree / "conftest.py").write_text(CONFTEST)
-
-
 PEER = Peer(
     name="ijson",
     version="3.6.0",
-    install=install,
+    conftest=CONFTEST,
     # Not: test_dump.py and test_benchmark.py, which start ijson's own commands with its own backend.
     tests=[f"tests/test_{name}.py" for name in ("adapters", "basic_parse", "generators", "items", "kvitems", "memleaks", "misc", "parse", "pulling")],
     options=["--memleaks"],

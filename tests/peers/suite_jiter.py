@@ -1,7 +1,5 @@
 """jiter's own tests of its Python face, with `toolwire.compat.jiter` for jiter."""
 
-from pathlib import Path
-
 from _peer import Peer
 
 CONFTEST = """
@@ -15,15 +13,10 @@ CACHE = "this library keeps no cache of strings that could be asked for or clear
 TESTS = "crates/jiter-python/tests/test_jiter.py"
 
 
-def install(tree: Path) -> None:
-    """A conftest.py above the tests."""
-    (tree / "conftest.py").write_text(CONFTEST)
-
-
 PEER = Peer(
     name="jiter",
     version="0.19.0",
-    install=install,
+    conftest=CONFTEST,
     tests=[TESTS],
     expected={
         f"{TESTS}::test_python_cache_usage_all": CACHE,

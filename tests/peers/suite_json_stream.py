@@ -1,7 +1,5 @@
 """json-stream's own tests, with `toolwire.compat.json_stream.tokenizer` for all of its tokenizers."""
 
-from pathlib import Path
-
 from _peer import Peer
 
 CONFTEST = """
@@ -24,15 +22,10 @@ TOKENIZER = "src/json_stream/tests/test_tokenizer.py::TestJsonTokenization::"
 WORDING = "the error is raised, in other words: it names its code, the byte that is wrong and the offset of that byte"
 
 
-def install(tree: Path) -> None:
-    """A conftest.py above the tests."""
-    (tree / "conftest.py").write_text(CONFTEST)
-
-
 PEER = Peer(
     name="json-stream",
     version="2.5.1",
-    install=install,
+    conftest=CONFTEST,
     tests=["src/json_stream"],
     options=["--import-mode=importlib"],
     expected={
