@@ -704,8 +704,12 @@ def test_max_depth_names_itself() -> None:
     e = caught.value
     assert (e.limit, e.value, e.offset, e.code) == ("max_depth", 512, 512, "json.too_deep")
     assert "max_depth" in e.option and "max_depth" in str(e) and "512" in str(e)
-    assert tw.loads("[" * 512 + "]" * 512) == json.loads("[" * 512 + "]" * 512)
     assert isinstance(e, ValueError)
+    value, depth = tw.loads("[" * 512 + "]" * 512), 1
+    while value:  # a debug CPython compares, and its json module reads, fewer levels than these
+        [value] = value
+        depth += 1
+    assert depth == 512
 
 
 def test_depth_is_given_back_when_a_container_closes() -> None:
@@ -1180,6 +1184,26 @@ def test_a_pickle_shares_nothing_with_its_original() -> None:
         assert p.value == {"a": [1, "x"]}
         clone.reset()
         assert clone.feed(b"[]")
+
+
+def test_there_is_one_empty_string() -> None:
+    """From CPython 3.13 on, an ``if text:`` that has run a few times takes any other str without characters for true."""
+    empty = ""
+    for start, end in ((b'["', b'"]'), (b'{"a":"', b'"}')):
+        p = tw.JSONParser()
+        tap, items = p.tap(("*",)), p.items(())
+        p.feed(start)
+        shown = [*p.value] if start[0] == ord("[") else [*p.value.values()]
+        again = pickle.loads(pickle.dumps(p))
+        for parser in (p, again):
+            parser.feed(end)
+            value = parser.finish()
+            shown += value if isinstance(value, list) else value.values()
+        shown += [piece.text for piece in tap.pieces()] + items.read()
+        assert len(shown) == (5 if start[0] == ord("[") else 4)
+        assert all(text is empty for text in shown)
+        for _ in range(100):
+            assert not any(True for text in shown if text)
 
 
 def test_a_half_fed_half_pair_is_pickled_too() -> None:

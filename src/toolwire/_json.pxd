@@ -71,6 +71,7 @@ cdef extern from "_pybuild.h":
     PyObject *tw_slot_get(const tw_build *)
     int tw_slot_set(tw_build *, object, PyObject *)
     void tw_str_clear(tw_str *)
+    int tw_str_empty(tw_str *) except -1
     int tw_str_renew(tw_str *, Py_ssize_t, Py_UCS4) except -1
     bint tw_str_fits(const tw_str *, Py_ssize_t, Py_UCS4, Py_ssize_t)
     void tw_str_append(tw_str *, const uint8_t *, size_t, uint8_t, size_t)

@@ -710,9 +710,11 @@ def _restore_parser(options, machine, build, fed, error, rest, held, finished):
             p.b.frames[i].count = count
             p.b.depth += 1
     if open_text is not None:
-        tw_str_renew(&p.b.open, len(open_text), PyUnicode_MAX_CHAR_VALUE(open_text))
-        tw_grow_set_length(p.b.open.o, len(open_text))
-        if open_text:
+        if len(open_text) == 0:
+            tw_str_empty(&p.b.open)
+        else:
+            tw_str_renew(&p.b.open, len(open_text), PyUnicode_MAX_CHAR_VALUE(open_text))
+            tw_grow_set_length(p.b.open.o, len(open_text))
             copy_characters(p.b.open.o, 0, open_text, len(open_text))
         if tw_slot_set(&p.b, <object>p.b.open.o, tw_slot_get(&p.b)) != TW_OK:
             raise_pending()

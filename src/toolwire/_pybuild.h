@@ -493,12 +493,16 @@ static int tw_show_open(tw_build *b, const tw_json *j)
 {
     int e;
     if (!b->in_text || b->open.o != NULL) return TW_OK;
-    if (tw_str_renew(&b->open, (Py_ssize_t)(b->scratch_len - b->cont), tw_str_maxchar(b->lead)) < 0) return TW_E_MEMORY;
+    if (b->scratch_len == 0) {
+        if (tw_str_empty(&b->open) < 0) return TW_E_MEMORY;
+    } else {
+        if (tw_str_renew(&b->open, (Py_ssize_t)(b->scratch_len - b->cont), tw_str_maxchar(b->lead)) < 0) return TW_E_MEMORY;
 #if TW_GROW_IN_PLACE
-    tw_str_append(&b->open, b->scratch, b->scratch_len, b->lead, b->cont);
+        tw_str_append(&b->open, b->scratch, b->scratch_len, b->lead, b->cont);
 #else
-    tw_str_write(PyUnicode_DATA(b->open.o), PyUnicode_KIND(b->open.o), 0, b->scratch, b->scratch_len, b->cont);
+        tw_str_write(PyUnicode_DATA(b->open.o), PyUnicode_KIND(b->open.o), 0, b->scratch, b->scratch_len, b->cont);
 #endif
+    }
     e = tw_put(b, j, Py_NewRef(b->open.o));
     if (e != TW_OK) tw_str_clear(&b->open);
     else tw_scratch_reset(b);
@@ -514,11 +518,11 @@ static int tw_close_open(tw_build *b, PyObject **final)
 #if TW_GROW_IN_PLACE
     if (e == TW_OK) {
         Py_ssize_t n = PyUnicode_GET_LENGTH(o);
-        if (n <= 1) { /* the interpreter's own empty and one-character strings */
-            PyObject *own = PyUnicode_Substring(o, 0, n);
+        if (n == 1) { /* the interpreter's own one-character string */
+            PyObject *own = PyUnicode_FromOrdinal((int)PyUnicode_READ_CHAR(o, 0));
             if (own == NULL) e = TW_E_MEMORY;
             else {
-                if (own != o) e = tw_slot_set(b, own, o);
+                e = tw_slot_set(b, own, o);
                 Py_SETREF(b->open.o, own);
             }
         } else if (b->open.room - n > n / 4 + TW_STR_SLACK && tw_str_writable(o, 2)) {

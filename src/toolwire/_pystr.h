@@ -202,6 +202,15 @@ static inline void tw_str_clear(tw_str *g)
     g->room = 0;
 }
 
+/* Begin with the empty string, of which there must not be a second one: from CPython 3.13 on, an `if text:` that has run a few times
+ * takes every other object for true. Its references are the interpreter's, so text never grows in it. Returns 0, or -1 with an exception. */
+static inline int tw_str_empty(tw_str *g)
+{
+    g->o = PyUnicode_New(0, 0);
+    g->room = 0;
+    return g->o == NULL ? -1 : 0;
+}
+
 #if TW_GROW_IN_PLACE
 static inline void tw_str_set_length(PyObject *o, Py_ssize_t n)
 {
@@ -258,8 +267,9 @@ static inline void tw_str_append(tw_str *g, const uint8_t *p, size_t n, uint8_t 
 #endif
 }
 
-/* A new string: the old text with room for n more characters. Returns 0, or -1 with an exception. The old object is given
- * back. If `refs` is 1 and nobody else holds the old one it is resized, which for long strings costs no copy. */
+/* A new string: the old text with room for n more characters, n > 0; where there was none, text must follow (see tw_str_empty()).
+ * Returns 0, or -1 with an exception. The old object is given back. If `refs` is 1 and nobody else holds the old one it is resized,
+ * which for long strings costs no copy. */
 static int tw_str_renew(tw_str *g, Py_ssize_t n, Py_UCS4 maxchar)
 {
     Py_ssize_t length = tw_str_length(g), room;
