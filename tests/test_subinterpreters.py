@@ -11,8 +11,11 @@ import pytest
 pytestmark = pytest.mark.skipif(sys.version_info < (3, 12), reason="interpreters with a GIL of their own came with 3.12")
 
 #: Runs ``WORK`` in interpreters of their own: one, then several at once in threads, then here. What they say is printed.
+#: asyncio and blake2b, which the package uses, come first: CPython 3.12 keeps things of theirs that belong to the interpreter that was the
+#: first to use them, and frees them in the main one at exit. That crashes without the package, too.
 HOST = """
-import sys, threading
+import asyncio, hashlib, sys, threading
+hashlib.blake2b(b"", digest_size=16)
 
 def interpreter(code):
     if sys.version_info >= (3, 13):
