@@ -1,8 +1,9 @@
 """The extension modules. Everything else is in pyproject.toml.
 
 Switches, each compared with "1": TOOLWIRE_DEBUG (assertions, no optimisation), TOOLWIRE_SANITIZE (address and undefined
-behaviour sanitizers), TOOLWIRE_NO_GROW (public string functions only), TOOLWIRE_SUBINTERPRETERS (loads into any interpreter of a process; small feeds cost up
-to half as much again, because Cython then looks its module up), TOOLWIRE_WERROR (warnings fail; for our own checks).
+behaviour sanitizers), TOOLWIRE_NO_GROW (public string functions only), TOOLWIRE_SUBINTERPRETERS (loads into any interpreter of a
+process; a small document or frame of its own costs up to five times as much, because Cython then looks its module up),
+TOOLWIRE_WERROR (warnings fail; for our own checks).
 """
 
 import os
