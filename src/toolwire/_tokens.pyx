@@ -271,6 +271,11 @@ cdef class Source:
     cdef bint ended
     cdef bint busy
 
+    def __cinit__(self, Machine machine not None, *_, warn=True):
+        self.machine = machine
+        self.warn = warn
+        self.chunk = b""
+
     cdef int enter(self) except -1:
         if self.busy:
             raise ValueError("already executing")
@@ -320,8 +325,8 @@ cdef class Source:
 
 
 @cython.no_gc_clear
-cdef class Pull(Source):
-    """An iterator over what a machine finds in a file.
+cdef class Reader(Source):
+    """What reads a file.
 
     Args:
         machine: a ``Machine`` that nobody else feeds.
@@ -333,12 +338,14 @@ cdef class Pull(Source):
     cdef object read
     cdef object size
 
-    def __cinit__(self, Machine machine not None, read, size, *, warn=True):
-        self.machine = machine
+    def __cinit__(self, machine, read, size, *, warn=True):
         self.read = read
         self.size = size
-        self.warn = warn
-        self.chunk = b""
+
+
+@cython.no_gc_clear
+cdef class Pull(Reader):
+    """An iterator over what a machine finds in a file. The arguments are those of ``Reader``."""
 
     def __iter__(self):
         return self
@@ -380,18 +387,8 @@ cdef class Ready:
 
 
 @cython.no_gc_clear
-cdef class AsyncPull(Source):
-    """An asynchronous iterator over what a machine finds in a file. The arguments are those of ``Pull``; ``read`` is awaited."""
-
-    cdef object read
-    cdef object size
-
-    def __cinit__(self, Machine machine not None, read, size, *, warn=True):
-        self.machine = machine
-        self.read = read
-        self.size = size
-        self.warn = warn
-        self.chunk = b""
+cdef class AsyncPull(Reader):
+    """An asynchronous iterator over what a machine finds in a file. The arguments are those of ``Reader``; ``read`` is awaited."""
 
     def __aiter__(self):
         return self
@@ -428,11 +425,8 @@ cdef class Push(Source):
 
     cdef object target
 
-    def __cinit__(self, Machine machine not None, target, *, warn=True):
-        self.machine = machine
+    def __cinit__(self, machine, target, *, warn=True):
         self.target = target
-        self.warn = warn
-        self.chunk = b""
 
     def __iter__(self):
         return self

@@ -6,6 +6,7 @@ client, or in copies of their functions that see another name for one of their g
 
 from __future__ import annotations
 
+import contextlib
 import types
 from collections.abc import AsyncIterator, Callable, Iterator
 from importlib.metadata import version
@@ -77,6 +78,19 @@ class Acceleration:
 
     def __exit__(self, *_: object) -> None:
         self.restore()
+
+
+@contextlib.contextmanager
+def accelerating(client: Any, package: str, decoder: Callable[[], Decoder]) -> Iterator[Acceleration]:
+    """Replace the decoder of one client, and look in the block for what else is to be replaced. Raises UsageError where the client is none, or
+    the block does not find it; the client is as it was then."""
+    acceleration = Acceleration()
+    hook(acceleration, client, package, decoder)
+    try:
+        yield acceleration
+    except (AttributeError, ImportError, UsageError) as error:
+        acceleration.restore()
+        raise changed(package, str(error)) from None
 
 
 def rebound(function: Any, **names: Any) -> Any:

@@ -35,9 +35,7 @@ def accelerate(client: Any) -> _sdk.Acceleration:
     Raises:
         UsageError: it is no such client, it is accelerated already, or the SDK's inside is not as known. The client is as it was.
     """
-    acceleration = _sdk.Acceleration()
-    _sdk.hook(acceleration, client, "anthropic", decoder)
-    try:
+    with _sdk.accelerating(client, "anthropic", decoder) as acceleration:
         from anthropic.lib.streaming import _beta_messages, _messages  # type: ignore[import-not-found, unused-ignore]
 
         for kind in (_messages.MessageStream, _messages.AsyncMessageStream, _beta_messages.BetaMessageStream, _beta_messages.BetaAsyncMessageStream):
@@ -47,9 +45,6 @@ def accelerate(client: Any) -> _sdk.Acceleration:
                 raise UsageError("accumulate_event without json_bufs")
         messages = [client.messages, client.beta.messages]
         streams = [each.stream for each in messages]
-    except (AttributeError, ImportError, UsageError) as error:
-        acceleration.restore()
-        raise _sdk.changed("anthropic", str(error)) from None
     for owner, stream in zip(messages, streams, strict=True):
         acceleration.put(owner, "stream", _accelerated(stream))
     return acceleration

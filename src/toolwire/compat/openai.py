@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..errors import UsageError
 from . import _sdk
 from .jiter import GrowingJSON
 
@@ -33,17 +32,12 @@ def accelerate(client: Any) -> _sdk.Acceleration:
     Raises:
         UsageError: it is no such client, it is accelerated already, or the SDK's inside is not as known. The client is as it was.
     """
-    acceleration = _sdk.Acceleration()
-    _sdk.hook(acceleration, client, "openai", decoder)
-    try:
-        completions = client.chat.completions
-        stream = completions.stream
+    with _sdk.accelerating(client, "openai", decoder) as acceleration:
         from openai.lib.streaming.chat._completions import ChatCompletionStreamState  # type: ignore[import-not-found, unused-ignore]
 
+        completions = client.chat.completions
+        stream = completions.stream
         _sdk.rebound(ChatCompletionStreamState._accumulate_chunk, from_json=None)  # is there what will be replaced?
-    except (AttributeError, ImportError, UsageError) as error:
-        acceleration.restore()
-        raise _sdk.changed("openai", str(error)) from None
     acceleration.put(completions, "stream", lambda *args, **options: _sdk.entering(stream(*args, **options), _growing))
     return acceleration
 
