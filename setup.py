@@ -2,7 +2,7 @@
 
 Switches, each compared with "1": TOOLWIRE_DEBUG (assertions, no optimisation), TOOLWIRE_SANITIZE (address and undefined
 behaviour sanitizers), TOOLWIRE_NO_GROW (public string functions only), TOOLWIRE_SUBINTERPRETERS (loads into any interpreter of a
-process; a small document or frame of its own costs up to five times as much, because Cython then looks its module up),
+process; a small document or frame of its own costs up to six times as much, because Cython then looks its module up),
 TOOLWIRE_WERROR (warnings fail; for our own checks).
 """
 
