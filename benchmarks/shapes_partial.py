@@ -54,6 +54,18 @@ def _whole(module: str) -> Callable[[bytes], Plan]:
     return contender
 
 
+def _cut(module: str, function: str) -> Callable[[str], Plan]:
+    """One call for JSON that has been cut."""
+
+    def contender(text: str) -> Plan:
+        parse = getattr(importlib.import_module(module), function)
+        return Plan(lambda: lambda: parse(text))
+
+    return contender
+
+
+_PPJ = {"toolwire": _cut("toolwire.compat.partial_json_parser", "loads"), "partial-json-parser": _cut("partial_json_parser", "loads")}
+
 SHAPES = [
     Shape(
         "GrowingJSON",
@@ -70,5 +82,32 @@ SHAPES = [
         lambda tiny: workloads.nested(800 if tiny else 10_000).encode(),
         {"toolwire": _whole("toolwire.compat.jiter"), "jiter": _whole("jiter")},
         (Target("jiter", None, 1),),
+    ),
+    Shape(
+        "partial_json_parser nested",
+        "loads of 20 kB of nested JSON, cut",
+        "µs",
+        lambda tiny: workloads.nested(800 if tiny else 20_000)[:-17],
+        _PPJ,
+        (Target("partial-json-parser", 50),),
+    ),
+    Shape(
+        "partial_json_parser string",
+        "loads of an object with 100 kB of text, cut",
+        "µs",
+        lambda tiny: '{"path":"a.py","content":"' + "a line of code\\n" * (50 if tiny else 6_600),
+        _PPJ,
+        (Target("partial-json-parser", 50),),
+    ),
+    Shape(
+        "parse_partial_json",
+        "LangChain's parse_partial_json of 20 kB of nested JSON, cut",
+        "µs",
+        lambda tiny: workloads.nested(800 if tiny else 20_000)[:-17],
+        {
+            "toolwire": _cut("toolwire.compat.langchain", "parse_partial_json"),
+            "langchain-core": _cut("langchain_core.utils.json", "parse_partial_json"),
+        },
+        (Target("langchain-core", None, 50),),
     ),
 ]
