@@ -34,6 +34,21 @@ def parse(size: int = 1 << 16, **options: Any) -> Callable[[bytes], Any]:
     return read
 
 
+def tapped(path: tuple[str | int, ...], size: int = 1 << 12, *, items: bool, taps: int = 1, forget: bool = False) -> Callable[[bytes], Any]:
+    """JSONParser with taps, all of them read after each piece."""
+
+    def read(data: bytes) -> Any:
+        p = tw.JSONParser()
+        reads = [p.items(path, forget=forget).read if items else p.tap(path).pieces for _ in range(taps)]
+        for at in range(0, len(data), size):
+            p.feed(data[at : at + size])
+            for each in reads:
+                each()
+        return p.finish()
+
+    return read
+
+
 def frames(make: Callable[[], Any], size: int = 1 << 16) -> Callable[[bytes], Any]:
     def read(data: bytes) -> Any:
         framer = make()
@@ -95,6 +110,10 @@ ATTACKS: dict[str, Attack] = {
     "pairs": Attack(lambda n: b'"' + b"\\ud83d\\ude00" * n + b'"', parse(), 5_000, 4),
     "pairs in drips": Attack(lambda n: b'"' + b"\\ud83d\\ude00" * n + b'"', parse(1), 500, 4),
     "space behind the value": Attack(lambda n: b"1 " + b" " * n, parse(16), 50_000, 4),
+    "a tapped string in drips": Attack(lambda n: b'["' + b"x" * n + b'"]', tapped((0,), 1, items=False), 3_000, 8),
+    "strings at wildcards": Attack(lambda n: b"[" + b'{"a":["x",["y"]]},' * n + b"1]", tapped(("*", "*", "*"), items=False, taps=8), 1_000, 40),
+    "elements at wildcards": Attack(lambda n: b"[" + b'{"a":[[],["y"]]},' * n + b"1]", tapped(("*", "*"), items=True, taps=8), 1_000, 40),
+    "elements that are forgotten": Attack(lambda n: b"[" + b"[]," * n + b"1]", tapped((), items=True, forget=True), 5_000, 1),
     "small events": Attack(lambda n: b"data:\n\n" * n, frames(tw.SSEFramer), 5_000, 16),
     "data lines": Attack(lambda n: b"data:\n" * n + b"\n", frames(tw.SSEFramer), 20_000, 4),
     "comments": Attack(lambda n: b":\n" * n, frames(tw.SSEFramer), 50_000, 1),

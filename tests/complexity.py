@@ -8,6 +8,7 @@ Counts do not depend on what else the machine does. Needs gcc and valgrind with 
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import re
 import subprocess
@@ -29,6 +30,7 @@ void dump(const char *name) { CALLGRIND_DUMP_STATS_AT(name); }
 def child(library: str) -> None:
     """Under callgrind: every attack, small and large, after one that makes what is made once."""
     requests = ctypes.CDLL(library)
+    gc.disable()  # it goes through all objects of the process, whenever it is its turn
     for name, attack in ATTACKS.items():
         n = max(1, attack.n // 4)
         attack.read(attack.make(n))

@@ -2,6 +2,7 @@
 
     python tests/endurance.py                     # 1,000,000 rounds, at most 2 MiB more
     python tests/endurance.py --rounds 20000 --most 4
+    python tests/endurance.py --stream 1024       # MiB of small frames, without an end, through each framer and a turn
 
 Exit status 1 if the process has grown by more.
 """
@@ -18,6 +19,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import toolwire as tw
 
@@ -121,6 +123,34 @@ ROUNDS: list[Callable[[int], None]] = [
 ]
 
 
+PIECE = 1 << 16  # bytes of a chunk
+EVENT = b'data: {"id":"x","choices":[{"index":0,"delta":{"content":""}}]}\n\n'
+#: What has no end, and who reads it.
+STREAMS: dict[str, tuple[Callable[[], Any], bytes, bytes]] = {
+    "SSEFramer": (tw.SSEFramer, b"", b"data: x\n\n:\n\nid: 7\nevent: e\ndata\n\n"),
+    "NDJSONFramer": (tw.NDJSONFramer, b"", b'{"a":1}\n[]\n\n"x"\n'),
+    "JSONArrayFramer": (tw.JSONArrayFramer, b"[", b'{"a":1},[],1,"x",'),
+    "JSONParser, elements forgotten": (tw.JSONParser, b"[", b'{"a":1},[],1,"x",'),
+    "Turn": (lambda: tw.Turn("openai-chat"), b"", EVENT + b": ping\n\n"),
+}
+
+
+def stream(name: str, size: int) -> int:
+    """Feed so many bytes, and drop what comes out. By how many bytes the process has grown since the first sixteenth."""
+    make, start, piece = STREAMS[name]
+    reader = make()
+    tap = reader.items((), forget=True) if isinstance(reader, tw.JSONParser) else None
+    chunk, before = piece * (PIECE // len(piece)), 0
+    reader.feed(start)
+    for n in range(rounds := max(16, size // len(chunk))):
+        if n == rounds // 16:
+            before = resident()
+        reader.feed(chunk)
+        if tap is not None:
+            tap.read()
+    return resident() - before
+
+
 def resident() -> int:
     """Bytes of this process that are in memory."""
     gc.collect()
@@ -131,8 +161,16 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=1_000_000)
     parser.add_argument("--most", type=float, default=2, help="MiB")
+    parser.add_argument("--stream", type=int, metavar="MIB", help="streams in place of rounds")
     args = parser.parse_args()
     start, began = 0, time.monotonic()
+    if args.stream:
+        most = 0.0
+        for name in STREAMS:
+            grown = stream(name, args.stream << 20) / (1 << 20)
+            print(f"{name:32} {args.stream:,} MiB: {grown:+.2f} MiB")
+            most = max(most, grown)
+        return 1 if most > args.most else 0
     for n in range(WARM + args.rounds):
         if n == WARM:
             start = resident()

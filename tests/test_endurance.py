@@ -16,8 +16,9 @@ import toolwire as tw
 
 
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="the resident size is read from /proc")
-def test_twenty_thousand_rounds_leave_memory_as_it_was() -> None:
-    command = [sys.executable, str(Path(__file__).with_name("endurance.py")), "--rounds", "20000", "--most", "8"]
+@pytest.mark.parametrize("work", [["--rounds", "20000"], ["--stream", "16"]], ids=["rounds", "streams"])
+def test_memory_stays_as_it_was(work: list[str]) -> None:
+    command = [sys.executable, str(Path(__file__).with_name("endurance.py")), *work, "--most", "8"]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr[-2000:]
 
