@@ -171,6 +171,7 @@ def fuzz_c(name: str, seconds: int, work: Path) -> Row:
     corpus.mkdir(exist_ok=True)
     write_dictionary(work / "dictionary")
     build(target, SANITIZE, work / "fuzz")
+    # Inputs of at most 256 bytes run twice as fast, and reach fewer edges.
     flags = [f"-max_total_time={seconds}", "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={crashes}/", f"-dict={work / 'dictionary'}"]
     done = subprocess.run([str(work / "fuzz"), *flags, str(corpus), str(work / "seeds")], capture_output=True, text=True, errors="replace")
     (work / "log").write_text(done.stderr)
