@@ -169,10 +169,14 @@ def main() -> int:
         cuts = [rng.randrange(1 << 20) for _ in range(rng.randrange(9))]
         options = target.options(rng, provider, body)
 
+        trace = ""
+
         def breaks(body: bytes, cuts: list[int] = cuts, options: dict[str, Any] = options) -> bool:
+            nonlocal trace
             try:
                 target.agree(body, cuts, options)
             except Exception:
+                trace = traceback.format_exc()
                 return True
             return False
 
@@ -181,11 +185,9 @@ def main() -> int:
         if breaks(body):
             found += 1
             small = shrunk(body, breaks)
-            try:
-                target.agree(small, cuts, options)
-            except Exception:
-                text = f"{args.what} {options!r} cuts={cuts!r}\n{small!r}\n\n{traceback.format_exc()}"
-                (args.found / f"{args.what}-{found}.txt").write_text(text)
+            again = "" if breaks(small) else "not again: what happened before matters, play the seed\n"
+            text = f"{args.what} {options!r} cuts={cuts!r} seed={args.seed} number={played}\n{again}{small!r}\n\n{trace}"
+            (args.found / f"{args.what}-{found}.txt").write_text(text)
     trying.unlink(missing_ok=True)
     print(played)
     return 1 if found else 0
