@@ -11,9 +11,11 @@ corpus that is there is used again. Exit status 1 if anything was found.
 from __future__ import annotations
 
 import argparse
+import base64
 import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -163,7 +165,18 @@ def line_coverage(target: Target, work: Path) -> str:
     return f"{summary['data'][0]['totals']['lines']['percent']:.0f} %"
 
 
-def fuzz_c(name: str, seconds: int, work: Path) -> Row:
+def what_was_found(crashes: Path, log: Path, status: int) -> list[str]:
+    """The inputs, whole, and the end of the log: on a machine that is gone tomorrow, what is printed is all that is left."""
+    paths = sorted(crashes.iterdir())
+    found = [f"{path}: {base64.b64encode(path.read_bytes()).decode()}" for path in paths]
+    if status and not paths:
+        found = [f"exit status {status}"]
+    if found:
+        found[-1] += "".join(f"\n    {line}" for line in log.read_text(errors="replace").splitlines()[-40:])
+    return found
+
+
+def fuzz_c(name: str, seconds: int, seed: int, work: Path) -> Row:
     target, work = TARGETS[name], work / name
     corpus, crashes = work / "corpus", work / "found"
     write_seeds(work / "seeds", target.seeds())
@@ -172,54 +185,59 @@ def fuzz_c(name: str, seconds: int, work: Path) -> Row:
     write_dictionary(work / "dictionary")
     build(target, SANITIZE, work / "fuzz")
     # Inputs of at most 256 bytes run twice as fast, and reach fewer edges.
-    flags = [f"-max_total_time={seconds}", "-max_len=4096", "-print_final_stats=1", f"-artifact_prefix={crashes}/", f"-dict={work / 'dictionary'}"]
+    flags = [
+        f"-seed={seed}",
+        f"-max_total_time={seconds}",
+        "-max_len=4096",
+        "-print_final_stats=1",
+        f"-artifact_prefix={crashes}/",
+        f"-dict={work / 'dictionary'}",
+    ]
     done = subprocess.run([str(work / "fuzz"), *flags, str(corpus), str(work / "seeds")], capture_output=True, text=True, errors="replace")
-    (work / "log").write_text(done.stderr)
+    (work / "log").write_text(done.stdout + done.stderr)
     stats = dict(re.findall(r"stat::(\w+):\s+(\d+)", done.stderr))
     row = Row(name, int(stats.get("number_of_executed_units", 0)), int(stats.get("average_exec_per_sec", 0)))
     row.edges = (re.findall(r"cov: (\d+)", done.stderr) or ["-"])[-1]
-    row.found = [str(path) for path in sorted(crashes.iterdir())]
-    if done.returncode and not row.found:
-        row.found = [f"exit status {done.returncode}, see {work / 'log'}"]
+    row.found = what_was_found(crashes, work / "log", done.returncode)
     if not row.found:
         row.lines = line_coverage(target, work)
     return row
 
 
-def fuzz_python(name: str, seconds: int, work: Path) -> Row:
+def fuzz_python(name: str, seconds: int, seed: int, work: Path) -> Row:
     crashes = work / name / "found"
     crashes.mkdir(parents=True, exist_ok=True)
-    command = [sys.executable, str(HERE / "damaged.py"), name, "--seconds", str(seconds), "--found", str(crashes)]
+    command = [sys.executable, str(HERE / "damaged.py"), name, "--seconds", str(seconds), "--seed", str(seed), "--found", str(crashes)]
     done = subprocess.run(command, capture_output=True, text=True)
     (work / name / "log").write_text(done.stdout + done.stderr)
     last = done.stdout.splitlines()[-1] if done.stdout else "0"
     row = Row(name, int(last) if last.isdigit() else 0)
     row.per_second = row.executions // seconds
-    row.found = [str(path) for path in sorted(crashes.iterdir())]
-    if done.returncode and not row.found:
-        row.found = [f"exit status {done.returncode}, see {work / name / 'log'}"]
+    row.found = what_was_found(crashes, work / name / "log", done.returncode)
     return row
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=int, default=60, help="for each target")
+    parser.add_argument("--seed", type=int, help="1 to 2**32 - 1; another one each time unless given")
     parser.add_argument("--targets", nargs="+", choices=[*TARGETS, *PYTHON], default=[*TARGETS, *PYTHON])
     parser.add_argument("--jobs", type=int, default=1, help="targets at a time")
     parser.add_argument("--work", type=Path, help="folder for binaries, corpora and findings; a new one unless given")
     args = parser.parse_args()
+    seed = args.seed or random.randrange(1, 1 << 32)
     work = args.work or Path(tempfile.mkdtemp(prefix="fuzz-"))
     work.mkdir(parents=True, exist_ok=True)
 
     def one(name: str) -> Row:
-        return (fuzz_python if name in PYTHON else fuzz_c)(name, args.seconds, work)
+        return (fuzz_python if name in PYTHON else fuzz_c)(name, args.seconds, seed, work)
 
     with ThreadPoolExecutor(args.jobs) as pool:
         rows = list(pool.map(one, args.targets))
     print(f"{'target':10} {'executions':>12} {'per second':>11} {'edges':>6} {'lines':>6}  found")
     for row in rows:
         print(f"{row.target:10} {row.executions:12,} {row.per_second:11,} {row.edges:>6} {row.lines:>6}  {len(row.found or ())}")
-    print(f"in all     {sum(row.executions for row in rows):12,}")
+    print(f"in all     {sum(row.executions for row in rows):12,}  seed {seed}")
     found = [text for row in rows for text in row.found or ()]
     print("\n".join(found) if found else f"nothing found; logs and corpora in {work}")
     return 1 if found else 0

@@ -50,6 +50,16 @@ static const uint8_t *behind_value(const uint8_t *p, const uint8_t *end)
     return p;
 }
 
+/* Behind the number of a payload (digits alone, so few that it fits 64 bits) that stands at p, or NULL. */
+static const uint8_t *behind_counter(const uint8_t *p, const uint8_t *end, uint64_t *counter)
+{
+    const uint8_t *q = p;
+    uint64_t v = 0;
+    for (; q < end && (uint8_t)(*q - '0') <= 9 && q - p < 18; q++) v = v * 10 + (uint64_t)(*q - '0');
+    *counter = v;
+    return q == p || (q - p > 1 && *p == '0') ? NULL : q;
+}
+
 /* -- making ----------------------------------------------------------------------------------------------------------- */
 
 #define LARGE 64
@@ -120,6 +130,12 @@ static int take_hole(loom *m, int kind)
     return 1;
 }
 
+/* Has the old one no hole before a? */
+static int without_holes(const loom *m, const uint8_t *a)
+{
+    return m->h == m->old->n || m->old->bytes + m->old->holes[m->h].at >= a;
+}
+
 static void skip_old(loom *m)
 {
     m->a = behind_value(m->a, m->a_end);
@@ -161,11 +177,11 @@ static const uint8_t *value(loom *m, const uint8_t *p, const tw_node *node, int 
         return q;
     }
     if (m->a == m->a_end || *m->a == '}' || *m->a == ']') return NULL;
-    if (!wanted && *p == '[' && *m->a == '[' && flat(p, m->end)) {
+    if (!wanted && *p == '[' && *m->a == '[' && flat(p, m->end) && without_holes(m, behind_value(m->a, m->a_end))) {
         /* An array of scalars is one hole rather than many: its length may change. */
         const uint8_t *a = behind_value(m->a, m->a_end);
         q = behind_value(p, m->end);
-        if (!(m->h < m->old->n && m->old->bytes + m->old->holes[m->h].at < a) && a - m->a == q - p && memcmp(m->a, p, (size_t)(q - p)) == 0) {
+        if (a - m->a == q - p && memcmp(m->a, p, (size_t)(q - p)) == 0) {
             m->a = a;
             put(m, p, q);
             return q;
@@ -249,8 +265,10 @@ static const uint8_t *object(loom *m, const uint8_t *p, const tw_node *all, int 
         if (at_hole(m) || (p = name(m, p, &node, &wanted, &at)) == NULL) return NULL;
         if (open == 1 && m->aim->counter != NULL && (size_t)(p - key) > m->aim->counter_len && key[m->aim->counter_len] == '"' &&
             memcmp(key, m->aim->counter, m->aim->counter_len) == 0 && p < m->end && (uint8_t)(*p - '0') <= 9) {
-            if (!take_hole(m, TW_HOLE_COUNTER) || !put_hole(m, TW_HOLE_COUNTER, open)) return NULL;
-            p = behind_value(p, m->end);
+            const uint8_t *q = behind_value(p, m->end);
+            uint64_t counter;
+            if (behind_counter(p, m->end, &counter) != q || !take_hole(m, TW_HOLE_COUNTER) || !put_hole(m, TW_HOLE_COUNTER, open)) return NULL;
+            p = q;
         } else
             p = value(m, p, node, wanted, at, open);
         if (p == NULL || (p = put_space(m, p)) == NULL) return NULL;
@@ -423,14 +441,11 @@ int tw_template_fit(const tw_template *t, const tw_span *same, tw_span *found, c
             fit->text.p = q;
             fit->text.n = (size_t)(r - q);
             break;
-        case TW_HOLE_COUNTER: {
-            uint64_t v = 0;
-            for (r = q; r < end && (uint8_t)(*r - '0') <= 9 && r - q < 18; r++) v = v * 10 + (uint64_t)(*r - '0');
-            if (r == q || (r - q > 1 && *q == '0')) return 0;
-            fit->counter = v;
+        case TW_HOLE_COUNTER:
+            r = behind_counter(q, end, &fit->counter);
+            if (r == NULL) return 0;
             fit->has_counter = 1;
             break;
-        }
         case TW_HOLE_SAME:
             if (same != NULL) {
                 if ((size_t)(end - q) < same->n || memcmp(q, same->p, same->n) != 0) return 0;
