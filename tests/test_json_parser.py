@@ -988,6 +988,31 @@ def test_a_kept_reference_to_an_open_string_does_not_change() -> None:
         assert text == then and hash(text) == hash(then) and {text: 1}[then] == 1
 
 
+def test_an_open_string_does_not_change_while_an_expression_uses_it() -> None:
+    """From CPython 3.14 on, what a local variable holds is put on the stack without a reference of its own."""
+
+    def both(text: str, fed: object) -> str:
+        return text
+
+    def through_a_local(p: tw.JSONParser, more: bytes) -> tuple[str, str, str]:
+        text = p.value[0]
+        first = both(text, p.feed(more))
+        second = f"{text}{p.feed(more)}"
+        return first, second, [text, p.feed(more)][0]
+
+    def straight(p: tw.JSONParser, more: bytes) -> tuple[str, str, str]:
+        value = p.value
+        return both(value[0], p.feed(more)), f"{value[0]}{p.feed(more)}", [value[0], p.feed(more)][0]
+
+    for use in (through_a_local, straight):
+        for _ in range(200):  # as often as it takes to be specialised
+            p = fed(b'["' + b"start " * 20)
+            start = "start " * 20
+            after = [start, start, start] if use is through_a_local else [start, start + "+", start + "++"]
+            assert list(use(p, b"+")) == [after[0], after[1] + "False", after[2]]
+            assert p.value == [start + "+++"]
+
+
 def test_a_hashed_or_interned_open_string_does_not_change() -> None:
     p = fed(b'["key')
     names = {p.value[0]: 1}

@@ -19,7 +19,7 @@ setting() { "$work/tools/bin/python" -c "import tomllib; print(tomllib.load(open
 command=$(setting test-command | sed "s#{project}#$project#g; s#^ *python #\"\$venv/bin/python\" #")
 requires=$(setting test-requires | tr -d "[]',")
 
-for version in 3.11 3.12 3.13; do
+for version in 3.11 3.12 3.13 3.14 3.15; do
     python=
     for candidate in "$HOME/.pyenv/versions/$version".*/bin/python3 "python$version"; do
         if "$candidate" -c 'import ensurepip, venv' 2>/dev/null; then python=$candidate; break; fi

@@ -5,7 +5,7 @@
  * as soon as anybody else holds one, the next append copies. What callers were given therefore never changes.
  *
  * Moving the length touches members of PyASCIIObject that are not part of CPython's stable interface, so it is done only
- * for CPython 3.11 to 3.14 with the GIL; everywhere else the string is copied into a new one, in the same doubling steps
+ * for CPython 3.11 to 3.15 with the GIL; everywhere else the string is copied into a new one, in the same doubling steps
  * where that helps, with public functions only.
  */
 #ifndef TW_PYSTR_H
@@ -16,7 +16,7 @@
 #include "_core/tw_scan.h"
 
 #if !defined(TW_NO_GROW_IN_PLACE) && !defined(Py_GIL_DISABLED) && !defined(PYPY_VERSION) && !defined(Py_LIMITED_API) && \
-    PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x030F0000
+    PY_VERSION_HEX >= 0x030B0000 && PY_VERSION_HEX < 0x03100000
 #define TW_GROW_IN_PLACE 1
 #else
 #define TW_GROW_IN_PLACE 0
