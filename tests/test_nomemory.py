@@ -388,6 +388,8 @@ def test_an_allocation_that_fails_loses_nothing_in_silence(name: str) -> None:
     if name in TURNS and not python_survives():
         pytest.skip("this Python does not survive an allocation that fails in code that is only Python")
     done = played(name)
+    if done.returncode < 0 and hasattr(sys, "gettotalrefcount") and not python_survives():
+        pytest.skip("the assertions of this debug build fail in code that is only Python")
     assert done.returncode == 0, done.stderr[-4000:]
     report = json.loads(done.stdout)
     assert report["failures"] > 5, "memory did run out"
