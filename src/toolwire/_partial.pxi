@@ -76,7 +76,7 @@ cdef class Growing:
                     value = partial(self._parser, self._strings)
                     if value is not MISSING:
                         return value
-                except StreamError:
+                except (StreamError, ValueError):
                     pass  # it stays, so that the other way meets it, too
                 finally:
                     self._busy = False
