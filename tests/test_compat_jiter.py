@@ -246,6 +246,9 @@ def test_what_it_does_not_take() -> None:
             ours.from_json(b"1", **options)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes bytes, not str"):
         ours.from_json("1")  # type: ignore[arg-type]
+    for wrong in ("[1", 3, None):
+        with pytest.raises(TypeError, match="takes bytes, not"):
+            ours.GrowingJSON()(wrong)
     with pytest.raises(ValueError, match="needs a partial mode"):
         ours.GrowingJSON(partial_mode=False)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_buffers"):

@@ -13,6 +13,12 @@ cpdef object open_number(JSONParser parser):
     return int(text) if parser.j.number <= TW_NUM_INT else float(text)
 
 
+cpdef bint in_scalar(JSONParser parser):
+    """Does the input stop in a number, ``true``, ``false`` or ``null``?"""
+    parser.check_idle()
+    return parser.j.state == ST_JSON_IN_NUMBER or parser.j.state == ST_JSON_IN_LITERAL
+
+
 cpdef object partial(JSONParser parser, bint strings):
     """What jiter makes of what the parser was fed: what is shown, and the number at the end; MISSING where there is no value.
 

@@ -146,6 +146,8 @@ class GrowingJSON(Growing):
         return JSONParser(max_depth=_DEPTH, allow_nan=self._nan, duplicate_keys=self._keys)
 
     def _slowly(self, json_data: bytes) -> Any:
+        if not isinstance(json_data, bytes | bytearray | memoryview):
+            raise TypeError(f"GrowingJSON takes bytes, not {type(json_data).__name__}")
         with self._lock:
             if self._busy:
                 raise UsageError("GrowingJSON was called again from inside itself")
