@@ -148,8 +148,11 @@ def messages_body(pieces: list[str]) -> bytes:
 
 @pytest.mark.parametrize(
     "pieces",
-    [ARGUMENTS, ["", '{"a"', ""], [" ", "{}"], ['{"a": 1} x', "y"], ["[1 2", ", 3]"], ['{"a" 1}', "x"], ['{"a": 1, "a": ', "2", "}"], ["1", "2"]],
-    ids=str,
+    [
+        *(ARGUMENTS, ["", '{"a"', ""], [" ", "{}"], ['{"a": 1} x', "y"], ["[1 2", ", 3]"], ['{"a" 1}', "x"], ['{"a": 1, "a": ', "2", "}"], ["1", "2"]),
+        ['{"a": ', "1" * 4300, "1", "}"],
+    ],
+    ids=lambda pieces: str(pieces)[:60],
 )
 @pytest.mark.parametrize("ask", [ask_messages, ask_beta])
 def test_a_tools_input_is_shown_as_the_sdk_shows_it(pieces: list[str], ask: Any) -> None:
