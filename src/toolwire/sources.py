@@ -175,7 +175,7 @@ def _reads_all(response: Any) -> Iterator[bytes]:
             left -= len(chunk)
             if left <= 0:
                 return
-    if left:
+    if isinstance(left, int) and left > 0:
         import http.client
 
         raise http.client.IncompleteRead(b"", left)
