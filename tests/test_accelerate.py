@@ -166,6 +166,20 @@ def test_a_tools_input_is_shown_as_the_sdk_shows_it(pieces: list[str], ask: Any)
     assert len(expected) > len(pieces) or "ValueError" in expected[-1]
 
 
+@pytest.mark.parametrize("name", [b"", b"event: message\n", b"event: other\n", b"event: ping\n"])
+def test_events_with_and_without_a_name_are_told_apart(name: bytes) -> None:
+    sdk = _sdk("anthropic", "anthropic")
+    body = name + b'data: {"type":"message_stop"}\n\n'
+
+    def kinds(made: Any) -> list[str]:
+        return [event.type for event in made.messages.create(model="m", max_tokens=1, messages=[], stream=True)]
+
+    expected = kinds(client(sdk, "Anthropic", body))
+    made = client(sdk, "Anthropic", body)
+    module_of("anthropic").accelerate(made)
+    assert kinds(made) == expected
+
+
 @pytest.mark.parametrize(("package", "kind"), [("openai", "OpenAI"), ("anthropic", "Anthropic")])
 def test_what_was_changed_is_taken_back(package: str, kind: str) -> None:
     sdk = _sdk(package, package)
