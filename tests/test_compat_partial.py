@@ -90,6 +90,8 @@ def test_the_names_that_come_with_it() -> None:
     }
     assert partial_json_parser.STR is partial_json_parser.Allow.STR
     assert issubclass(partial_json_parser.PartialJSON, ValueError)
+    missing = [name for name in vars(peer) if not name.startswith("_") and not hasattr(partial_json_parser, name)]
+    assert missing == ["core"]  # a package
     with pytest.raises(partial_json_parser.MalformedJSON):
         partial_json_parser.loads("@")
     without_strings = partial_json_parser.Allow.ALL & ~partial_json_parser.Allow.STR

@@ -39,10 +39,10 @@ ALL = Allow.ALL
 
 
 def __getattr__(name: str) -> Any:
-    """The flags by name; and the peer's errors, which its functions raise."""
+    """The flags by name; the peer's errors, which its functions raise; and its other names, which nothing here replaces."""
     if name in Allow.__members__:
         return Allow[name]
-    if name in ("JSONDecodeError", "MalformedJSON", "PartialJSON"):
+    if name in ("JSON", "JSONDecodeError", "MalformedJSON", "PartialJSON", "fix", "fix_fast"):
         return getattr(importlib.import_module("partial_json_parser"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
