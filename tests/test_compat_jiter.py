@@ -57,6 +57,7 @@ ROWS: list[tuple[bytes, str, str, str]] = [
     (b'{"a": [1], "a"', "EOF while parsing an object at line 1 column 14", "{'a': [1]}", "{'a': [1]}"),
     (b'{"a": 1, "a" 2', *["expected `:` at line 1 column 14"] * 3),
     (b'["a", "b\xff', "EOF while parsing a string at line 1 column 9", "['a']", "invalid unicode code point at line 1 column 9"),
+    (b'{"b\xff\t', *["EOF while parsing a string at line 1 column 5"] * 2, "invalid unicode code point at line 1 column 4"),
     (b"9" * 4301, *["number out of range at line 1 column 4301"] * 3),
     (b"[-" + b"9" * 5000 + b"]", *["number out of range at line 1 column 4304"] * 3),
 ]

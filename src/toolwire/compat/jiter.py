@@ -223,6 +223,7 @@ _WORDS = {
 }
 _QUOTES = re.compile(rb'\\.|"', re.DOTALL)
 _ESCAPE = re.compile(rb"\\u[0-9a-fA-F]{0,3}\Z")
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
 _DIGITS = re.compile(rb"[0-9a-fA-F]*")
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _CONSTANTS = (b"true", b"false", b"null", b"NaN", b"Infinity")
@@ -242,7 +243,7 @@ def _good_until(error: StreamError, data: bytes, mode: int) -> int | None:
     if error.code == "json.duplicate_key":
         return None if data[at + 1 :].lstrip(_SPACE) else len(data)
     if error.code == "json.bad_utf8":
-        return at if mode == _ON and not _closes(data, at) else None
+        return at if mode == _ON and not _closes(data, at) and _is_good_so_far(_NOT_ASCII.sub(b"?", data)) else None
     escape = _escape(error, data)
     return escape if escape is not None and len(data) < escape + 6 else None
 
@@ -303,6 +304,14 @@ def _place(data: bytes, at: int) -> str:
     """Counted as jiter does: the column of the byte itself, and of a line end 0 on the next line."""
     upto = data[: at + 1]
     return f"line {upto.count(10) + 1} column {len(upto) - 1 - upto.rfind(10)}"
+
+
+def _is_good_so_far(data: bytes) -> bool:
+    try:
+        JSONParser(max_depth=_DEPTH, allow_nan=True).feed(data)
+    except StreamError:
+        return False
+    return True
 
 
 def _closes(data: bytes, at: int) -> bool:
