@@ -148,8 +148,11 @@ def messages_body(pieces: list[str]) -> bytes:
 
 @pytest.mark.parametrize(
     "pieces",
-    [ARGUMENTS, ["", '{"a"', ""], [" ", "{}"], ['{"a": 1} x', "y"], ["[1 2", ", 3]"], ['{"a" 1}', "x"], ['{"a": 1, "a": ', "2", "}"], ["1", "2"]],
-    ids=str,
+    [
+        *(ARGUMENTS, ["", '{"a"', ""], [" ", "{}"], ['{"a": 1} x', "y"], ["[1 2", ", 3]"], ['{"a" 1}', "x"], ['{"a": 1, "a": ', "2", "}"], ["1", "2"]),
+        ['{"a": ', "1" * 4300, "1", "}"],
+    ],
+    ids=lambda pieces: str(pieces)[:60],
 )
 @pytest.mark.parametrize("ask", [ask_messages, ask_beta])
 def test_a_tools_input_is_shown_as_the_sdk_shows_it(pieces: list[str], ask: Any) -> None:
@@ -161,6 +164,20 @@ def test_a_tools_input_is_shown_as_the_sdk_shows_it(pieces: list[str], ask: Any)
     module_of("anthropic").accelerate(made)
     assert read(ask(made)) == expected
     assert len(expected) > len(pieces) or "ValueError" in expected[-1]
+
+
+@pytest.mark.parametrize("name", [b"", b"event: message\n", b"event: other\n", b"event: ping\n"])
+def test_events_with_and_without_a_name_are_told_apart(name: bytes) -> None:
+    sdk = _sdk("anthropic", "anthropic")
+    body = name + b'data: {"type":"message_stop"}\n\n'
+
+    def kinds(made: Any) -> list[str]:
+        return [event.type for event in made.messages.create(model="m", max_tokens=1, messages=[], stream=True)]
+
+    expected = kinds(client(sdk, "Anthropic", body))
+    made = client(sdk, "Anthropic", body)
+    module_of("anthropic").accelerate(made)
+    assert kinds(made) == expected
 
 
 @pytest.mark.parametrize(("package", "kind"), [("openai", "OpenAI"), ("anthropic", "Anthropic")])

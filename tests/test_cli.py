@@ -570,6 +570,23 @@ def test_reader_that_has_gone_ends_it_quietly(body: Any):
     assert (running.returncode, errors) == (130, b"")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a shell of Unix")
+@pytest.mark.parametrize(
+    ("argv", "out", "errors"),
+    [
+        ("--json - <&-", b"", b"toolwire: standard input: Bad file descriptor\n"),
+        ("--json - 0>/dev/null", b"", b"toolwire: standard input: Bad file descriptor\n"),
+        ("--json --chunk 5 - 0>/dev/null", b"", b"toolwire: standard input: Bad file descriptor\n"),
+        (f"--json '{DEMO}' >&-", b"", b"toolwire: can not write: Bad file descriptor\n"),
+        (f"'{DEMO}' >&-", b"", b"toolwire: can not write: Bad file descriptor\n"),
+        ("nothing 2>&-", b"", b""),
+    ],
+)
+def test_streams_that_are_closed_or_no_streams(argv: str, out: bytes, errors: bytes):
+    done = subprocess.run(f"'{sys.executable}' -m toolwire replay {argv}", shell=True, capture_output=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (2, out, errors)
+
+
 def test_file_with_a_name_that_is_no_text(tmp_path: Path):
     done = process("--json", os.fsdecode(os.fsencode(tmp_path) + b"/\xff.sse"))
     assert done.returncode == 2

@@ -51,10 +51,19 @@ ROWS: list[tuple[bytes, str, str, str]] = [
     (b"[nulll", "expected `,` or `]` at line 1 column 6", "[None]", "[None]"),
     (b'{"a": 1} x', "trailing characters at line 1 column 10", "{'a': 1}", "{'a': 1}"),
     (b"[1,]", "trailing comma at line 1 column 4", "trailing comma at line 1 column 4", "trailing comma at line 1 column 4"),
+    (b'["ab\\ude0', "EOF while parsing a string at line 1 column 9", "[]", "['ab']"),
+    (b'["ab\\u12"]', *["invalid escape at line 1 column 9"] * 3),
+    (b'{"ab\\u1G', "EOF while parsing a string at line 1 column 8", "{}", "{}"),
+    (b'{"a": [1], "a"', "EOF while parsing an object at line 1 column 14", "{'a': [1]}", "{'a': [1]}"),
+    (b'{"a": 1, "a" 2', *["expected `:` at line 1 column 14"] * 3),
+    (b'["a", "b\xff', "EOF while parsing a string at line 1 column 9", "['a']", "invalid unicode code point at line 1 column 9"),
+    (b'{"b\xff\t', *["EOF while parsing a string at line 1 column 5"] * 2, "invalid unicode code point at line 1 column 4"),
+    (b"9" * 4301, *["number out of range at line 1 column 4301"] * 3),
+    (b"[-" + b"9" * 5000 + b"]", *["number out of range at line 1 column 4304"] * 3),
 ]
 
 
-@pytest.mark.parametrize(("data", "off", "on", "strings"), ROWS, ids=lambda each: each.decode() if isinstance(each, bytes) else None)
+@pytest.mark.parametrize(("data", "off", "on", "strings"), ROWS, ids=lambda each: each.decode("latin-1")[:40] if isinstance(each, bytes) else None)
 def test_the_three_modes(data: bytes, off: str, on: str, strings: str) -> None:
     for mode, expected in zip(MODES, (off, on, strings), strict=True):
         assert outcome(ours.from_json, data, partial_mode=mode).removeprefix("ValueError: ") == expected
@@ -86,6 +95,7 @@ def test_the_recorded_outcomes_of_jiter() -> None:
 TOKENS = [
     *(b"{", b"}", b"[", b"]", b",", b":", b'"a"', b'"b\\n"', b"1", b"-2.5", b"1e3", b"true", b"null", b" ", b"\n", b'"x', b"-", b"0", b".", b"e"),
     *(b"\\u00e9", b'"', b"fal", b"NaN", b"-Infinity", b"Inf", b'"\\ud83d\\ude00"', b'"\\ud83d', b"\x01", b'"a":', b"\t", b"9" * 23, b"\\", b'{"k":', b"[1,"),
+    *(b"\\ud", b"12"),
 ]
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
@@ -208,6 +218,22 @@ def test_float_modes() -> None:
     )
     with pytest.raises(ValueError, match="trailing characters at line 1 column 4"):
         ours.LosslessFloat(b"1.1x")
+    for data in (b"[1.50 2]", b"[1.50\xff", b'[1.50:"', b'[1.50, "\\u1G', b"[1.50]\xff"):  # jiter reads until there
+        assert outcome(ours.from_json, data, partial_mode=True, float_mode="decimal") == "[Decimal('1.50')]"
+    assert repr(ours.from_json(b"[NaN, -Infinity]", float_mode="decimal")) == "[Decimal('NaN'), Decimal('-Infinity')]"
+    assert repr(ours.from_json(b"[NaN, -Infinity]", float_mode="lossless-float")) == "[LosslessFloat(NaN), LosslessFloat(-Infinity)]"
+    with pytest.raises(ValueError, match=r"Internal error: .* at line 1 column 24"):
+        ours.from_json(b"[1e99999999999999999999]", float_mode="decimal")
+
+
+def test_a_key_that_comes_twice_is_named_as_jiter_names_it() -> None:
+    for key, shown in ((b"a", "a"), (b"\\u00e9", "é"), (b'\\"\\n', '\\"\\n'), (b"\\u200b\\u0301", "\\u{200b}\\u{301}")):
+        data = b'{"%b": 1, "%b" : 2}' % (key, key)
+        words = f'ValueError: Detected duplicate key "{shown}" at line 1 column {data.rindex(b":") + 2}'
+        assert outcome(ours.from_json, data, catch_duplicate_keys=True) == words
+    for data, wrong in ((b'{"a": 1, "a"', "EOF while parsing an object at line 1 column 12"), (b'{"a": 1, "a"}', "expected `:` at line 1 column 13")):
+        assert outcome(ours.from_json, data, catch_duplicate_keys=True) == f"ValueError: {wrong}"
+    assert ours.from_json(b'{"a": 1, "a"', catch_duplicate_keys=True, partial_mode=True) == {"a": 1}
 
 
 def test_what_it_does_not_take() -> None:
@@ -221,6 +247,9 @@ def test_what_it_does_not_take() -> None:
             ours.from_json(b"1", **options)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="takes bytes, not str"):
         ours.from_json("1")  # type: ignore[arg-type]
+    for wrong in ("[1", 3, None):
+        with pytest.raises(TypeError, match="takes bytes, not"):
+            ours.GrowingJSON()(wrong)
     with pytest.raises(ValueError, match="needs a partial mode"):
         ours.GrowingJSON(partial_mode=False)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="max_buffers"):

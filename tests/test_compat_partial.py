@@ -56,6 +56,26 @@ def test_cut_documents_have_the_peers_outcome(value: Any) -> None:
             assert any_outcome(json.loads, partial_json_parser.ensure_json(text[:end])) == any_outcome(peer.loads, text[:end])
 
 
+CUT = [
+    *('["a ', '{"a": "b\u00a0 ', '"a ', "\n12", ' "a', "[1] ", "[1]\u00a0", '["\ud83d', '["\ud83dx", "y', "[" + "1" * 5000),
+    *('{"a": "", "a": 1', '{"a": {}, "a": -', '{"a": [1], "a": tr', '{"a": "", "a": "1', '{"a": "b", "a"', '[{"a": [2], "a": [1'),
+]
+
+
+@pytest.mark.parametrize("text", CUT, ids=lambda text: repr(text)[:30])
+def test_what_is_special_about_the_peers(text: str) -> None:
+    lang = pytest.importorskip("langchain_core.utils.json", reason="langchain-core is not installed")
+    peer = pytest.importorskip("partial_json_parser", reason="partial-json-parser is not installed")
+    assert any_outcome(langchain.parse_partial_json, text) == any_outcome(lang.parse_partial_json, text)
+    for fast in (True, False):
+        assert any_outcome(lambda text: partial_json_parser.loads(text, use_fast_fix=fast), text) == any_outcome(  # noqa: B023
+            lambda text: peer.loads(text, use_fast_fix=fast),  # noqa: B023
+            text,
+        )
+    completed = any_outcome(partial_json_parser.ensure_json, text)
+    assert completed.startswith("raises") or any_outcome(json.loads, partial_json_parser.ensure_json(text)) == any_outcome(peer.loads, text)
+
+
 def any_outcome(parse: Any, text: str) -> str:
     try:
         return repr(parse(text))
@@ -70,6 +90,8 @@ def test_the_names_that_come_with_it() -> None:
     }
     assert partial_json_parser.STR is partial_json_parser.Allow.STR
     assert issubclass(partial_json_parser.PartialJSON, ValueError)
+    missing = [name for name in vars(peer) if not name.startswith("_") and not hasattr(partial_json_parser, name)]
+    assert missing == ["core"]  # a package
     with pytest.raises(partial_json_parser.MalformedJSON):
         partial_json_parser.loads("@")
     without_strings = partial_json_parser.Allow.ALL & ~partial_json_parser.Allow.STR
@@ -89,6 +111,11 @@ def test_pydantic_core(value: Any) -> None:
             expected = outcome(peer.from_json, data[:end], allow_partial=mode)
             assert outcome(pydantic_core.from_json, data[:end], allow_partial=mode) == expected
             assert outcome(pydantic_core.from_json, data[:end].decode(), allow_partial=mode) == expected
+
+
+def test_pydantic_core_takes_no_numbers() -> None:
+    with pytest.raises(TypeError, match="Expected bytes, bytearray or str"):
+        pydantic_core.from_json(3)  # type: ignore[arg-type]
 
 
 def test_good_input_needs_no_peer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -608,6 +608,30 @@ def test_usage_of_a_turn_comes_back_in_the_targets_names(target: str) -> None:
 # -- ways to use it -----------------------------------------------------------------------------------------------------
 
 
+def test_closing_the_bytes_closes_the_events() -> None:
+    stream = tw.iter_events([DEMO[: len(DEMO) // 2], DEMO[len(DEMO) // 2 :]], "openai-chat")
+    given = emit_events(stream, "anthropic")
+    next(given)
+    given.close()
+    assert stream.result is not None
+    assert stream.result.outcome is tw.Outcome.CANCELLED
+
+    async def body() -> Any:
+        yield DEMO[: len(DEMO) // 2]
+        yield DEMO[len(DEMO) // 2 :]
+
+    async def leave() -> Any:
+        stream = tw.aiter_events(body(), "openai-chat")
+        given = aemit_events(stream, "anthropic")
+        await anext(given)
+        await given.aclose()
+        return stream.result
+
+    assert asyncio.run(leave()).outcome is tw.Outcome.CANCELLED
+    *_, last = emit_events(list(tw.iter_events([DEMO], "openai-chat")), "anthropic")
+    assert b"message_stop" in last
+
+
 @pytest.mark.parametrize("target", TARGETS)
 def test_emit_events_gives_the_bytes_of_the_emitter(target: str) -> None:
     expected, _ = emitted("openai-chat", [DEMO], target)

@@ -309,6 +309,18 @@ def test_partial_message_keeps_what_its_calls_need():
 # -- OpenAI -----------------------------------------------------------------------------------------------------------------
 
 
+def test_partial_message_leaves_out_what_the_provider_ran_if_that_is_in_doubt():
+    _, body = load(FOLDER / "anthropic" / "provider_run.expect.json")
+    broken = body.replace(b'"pha\\"}"', b'"pha\\"}{}"', 1)
+    assert broken != body
+    result = result_of("anthropic", broken)
+    assert tw.TurnGate().decide(result).action == "run"
+    with pytest.raises(tw.UsageError, match=r"\(web_search\) can not be sent back"):
+        to_anthropic_message(result)
+    message = to_anthropic_message(result, partial=True)
+    assert [block["type"] for block in message["content"]] == ["tool_use"]
+
+
 def test_openai_message_has_exact_argument_text_and_the_object_for_none():
     for provider in ("openai-chat", "mistral"):
         result = result_of(provider, chat(entry(0, "c1", "get", '{ "a":1e0,\n"b":"\\u00e9"}'), entry(1, "c2", "now", "")))

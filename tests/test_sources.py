@@ -38,6 +38,7 @@ class Server(ThreadingHTTPServer):
         self.status = 200
         self.media = "text/event-stream"
         self.chunked = True  # else the body ends with the connection
+        self.sized = False  # with its length
         self.half = False  # drop the connection after the first half
         self.wait: threading.Event | None = None  # before the second half
         self.connections = 0
@@ -63,7 +64,10 @@ class Handler(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers.get("content-length", 0)))
         self.send_response(server.status)
         self.send_header("Content-Type", server.media)
-        self.send_header(*(("Transfer-Encoding", "chunked") if server.chunked else ("Connection", "close")))
+        if server.sized:
+            self.send_header("Content-Length", str(len(server.body)))
+        else:
+            self.send_header(*(("Transfer-Encoding", "chunked") if server.chunked else ("Connection", "close")))
         self.end_headers()
         middle = len(server.body) // 2
         self.piece(server.body[:middle])
@@ -74,7 +78,7 @@ class Handler(BaseHTTPRequestHandler):
             self.close_connection = True
             return
         self.piece(server.body[middle:])
-        if server.chunked:
+        if server.chunked and not server.sized:
             self.wfile.write(b"0\r\n\r\n")
 
     def waited(self, event: threading.Event) -> bool:
@@ -89,7 +93,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def piece(self, data: bytes) -> None:
         if data:
-            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data) if self.server.chunked else data)
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data) if self.server.chunked and not self.server.sized else data)
 
 
 @pytest.fixture
@@ -294,6 +298,26 @@ def test_body_that_is_dropped_has_the_clients_own_error(server: Server, is_async
     assert seen.result.outcome is tw.Outcome.CUT
     assert type(seen.result.error).__module__.partition(".")[0] in ("http" if name == "urllib" else name, "httpcore2", "httpcore")
     assert tw.TurnGate().decide(seen.result).action == "refuse"
+
+
+@pytest.mark.parametrize(("is_async", "name"), ALL)
+def test_body_that_is_shorter_than_its_length_has_not_ended(server: Server, is_async: bool, name: str) -> None:
+    server.sized = True
+    assert ask((is_async, name), f"{server.url}/v1/messages", times=2).events == of_body(MESSAGES, "anthropic")
+    server.half = True
+    seen = ask((is_async, name), f"{server.url}/v1/messages")
+    assert seen.result.outcome is tw.Outcome.CUT
+    assert not isinstance(seen.result.error, tw.TurnTruncated)
+
+
+@pytest.mark.parametrize("chunked", [True, False], ids=["chunked", "sized"])
+@pytest.mark.parametrize(("is_async", "name"), ALL)
+def test_error_status_whose_body_is_dropped(server: Server, is_async: bool, name: str, chunked: bool) -> None:
+    server.status, server.body, server.half, server.sized = 503, b"overloaded" * 2, True, not chunked
+    seen = ask((is_async, name), f"{server.url}/v1/messages")
+    assert seen.result.outcome is tw.Outcome.ERROR
+    assert isinstance(seen.result.error, tw.ProviderError)
+    assert (seen.result.error.code, seen.result.error.message) == ("503", "status 503: overloaded")
 
 
 @pytest.mark.parametrize(("is_async", "name"), ALL)

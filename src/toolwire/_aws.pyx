@@ -157,6 +157,7 @@ cdef class AWSEventStreamFramer(Framer):
         cdef _Headers headers = self._headers()
         made.id = ""
         made.event = headers.event
+        made.named = headers.event != ""
         made.headers = headers.mapping
         return made
 

@@ -152,6 +152,7 @@ cdef class Frame:
     cdef readonly uint64_t data_offset
     cdef readonly bint terminated
     cdef readonly bint stray
+    cdef readonly bint named
     cdef readonly object headers  # a mapping, or None
     cdef readonly object retry
     cdef str text                # .data once it has been asked for

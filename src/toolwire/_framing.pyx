@@ -75,11 +75,12 @@ cdef class Frame:
         stray: whether this is a line that the event-stream standard ignores.
         headers: the message's own headers by name, read-only; None for formats that have none.
         retry: the reconnection time in milliseconds that came with this frame, or None.
+        named: whether the stream gave the event's name, which it may also do for "message".
     """
 
     def __init__(
         self, bytes raw not None=b"", *, str event not None="message", str id not None="", uint64_t offset=0,
-        data_offset=None, bint terminated=True, bint stray=False, headers=None, retry=None,
+        data_offset=None, bint terminated=True, bint stray=False, headers=None, retry=None, named=None,
     ):
         self.owner = raw
         self.p = <const uint8_t *>PyBytes_AS_STRING(raw)
@@ -92,6 +93,7 @@ cdef class Frame:
         self.stray = stray
         self.headers = None if headers is None else MappingProxyType(dict(headers))
         self.retry = retry
+        self.named = event != "message" if named is None else bool(named)
         self.text = None
         self.wellformed = 0
 
@@ -144,7 +146,7 @@ cdef class Frame:
     def __reduce__(self):
         cdef object headers = None if self.headers is None else dict(self.headers)
         return _frame, (
-            self.get_raw(), self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray, headers, self.retry,
+            self.get_raw(), self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray, headers, self.retry, self.named,
         )
 
     def __eq__(self, other):
@@ -168,10 +170,10 @@ cdef class Frame:
         return f"Frame({shown}, event={self.event!r}, offset={self.offset}{rest})"
 
 
-def _frame(raw, event, id, offset, data_offset, terminated, stray, headers, retry):
+def _frame(raw, event, id, offset, data_offset, terminated, stray, headers, retry, named=None):
     return Frame(
         raw, event=event, id=id, offset=offset, data_offset=data_offset, terminated=terminated, stray=stray, headers=headers,
-        retry=retry,
+        retry=retry, named=named,
     )
 
 
@@ -540,6 +542,7 @@ cdef class SSEFramer(Framer):
             made.event = "message"
         else:
             made.event = self._name(f.event, f.event_len)
+            made.named = True
         return made
 
     cdef void _begin(self, const uint8_t *p, size_t n) noexcept:

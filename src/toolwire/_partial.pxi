@@ -13,6 +13,12 @@ cpdef object open_number(JSONParser parser):
     return int(text) if parser.j.number <= TW_NUM_INT else float(text)
 
 
+cpdef bint in_scalar(JSONParser parser):
+    """Does the input stop in a number, ``true``, ``false`` or ``null``?"""
+    parser.check_idle()
+    return parser.j.state == ST_JSON_IN_NUMBER or parser.j.state == ST_JSON_IN_LITERAL
+
+
 cpdef object partial(JSONParser parser, bint strings):
     """What jiter makes of what the parser was fed: what is shown, and the number at the end; MISSING where there is no value.
 
@@ -76,7 +82,7 @@ cdef class Growing:
                     value = partial(self._parser, self._strings)
                     if value is not MISSING:
                         return value
-                except StreamError:
+                except (StreamError, ValueError):
                     pass  # it stays, so that the other way meets it, too
                 finally:
                     self._busy = False

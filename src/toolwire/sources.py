@@ -154,7 +154,7 @@ def _chunks(response: Any) -> Iterator[bytes]:
         if not inspect.isasyncgenfunction(response.stream):
             return _reads(response) if _reads_at_once(response) else response.stream()
     elif hasattr(response, "read1"):  # http.client; urllib, whose HTTPError hands it through
-        return iter(lambda: response.read1(_READ), b"")
+        return _reads_all(response)
     raise UsageError(
         f"a {type(response).__name__} is no response of a blocking client that is known here: use aiter_response if it is of an asynchronous one, "
         "else give its byte iterator to iter_events"
@@ -164,6 +164,21 @@ def _chunks(response: Any) -> Iterator[bytes]:
 def _reads_at_once(raw: Any) -> bool:
     """Does urllib3's ``stream`` wait until it has a full buffer? Where the body is not chunked it does, and ``read1`` does not."""
     return not getattr(raw, "chunked", True) and not raw.closed and hasattr(raw, "read1")
+
+
+def _reads_all(response: Any) -> Iterator[bytes]:
+    """``read1`` of http.client does not mind a body that ends before its Content-Length."""
+    left = getattr(response, "length", None)
+    while chunk := response.read1(_READ):
+        yield chunk
+        if isinstance(left, int):
+            left -= len(chunk)
+            if left <= 0:
+                return
+    if isinstance(left, int) and left > 0:
+        import http.client
+
+        raise http.client.IncompleteRead(b"", left)
 
 
 def _reads(raw: Any) -> Iterator[bytes]:
@@ -224,19 +239,21 @@ def _provider(response: Any) -> str:
 
 def _refused(chunks: Iterator[bytes], provider: str, status: int, limits: Limits) -> Iterator[bytes]:
     body = bytearray()
-    for chunk in chunks:
-        body += chunk
-        if len(body) > limits.max_stray_bytes:
-            break
+    with contextlib.suppress(Exception):  # the status has been told, however its body ends
+        for chunk in chunks:
+            body += chunk
+            if len(body) > limits.max_stray_bytes:
+                break
     yield _error_body(bytes(body), provider, status, limits)
 
 
 async def _arefused(chunks: AsyncIterator[bytes], provider: str, status: int, limits: Limits) -> AsyncIterator[bytes]:
     body = bytearray()
-    async for chunk in chunks:
-        body += chunk
-        if len(body) > limits.max_stray_bytes:
-            break
+    with contextlib.suppress(Exception):
+        async for chunk in chunks:
+            body += chunk
+            if len(body) > limits.max_stray_bytes:
+                break
     yield _error_body(bytes(body), provider, status, limits)
 
 

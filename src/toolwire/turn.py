@@ -739,11 +739,12 @@ class Turn:
             adapter=adapter,
         )
         if not ended and result.error is None and cause is None:
-            nothing = not self._record.payloads and not record.calls and not result.text
+            offset = self._framer.offset if self._framer is not None else 0
+            nothing = not offset and not self._record.payloads and not record.calls and not result.text
             result.error = TurnTruncated(
                 "the body is empty" if nothing else "the body ended before the provider ended the turn",
                 code="turn.empty" if nothing else "turn.cut",
-                offset=self._framer.offset if self._framer is not None else 0,
+                offset=offset,
                 result=result,
             )
         self._result = result

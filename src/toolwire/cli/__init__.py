@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import math
 import os
 import sys
 from collections.abc import Sequence
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 from ..errors import UsageError
 from ..serve.cuts import Cut
@@ -105,8 +106,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         The exit status.
     """
+    streams: Any = sys  # whose streams are None where whoever started this has closed them
+    if streams.stderr is None:  # print would take standard output
+        streams.stderr = open(os.devnull, "w")  # noqa: SIM115
     try:
         arguments = _parser().parse_args(argv)
+        if streams.stdout is None:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
         status: int = arguments.run(arguments)
         sys.stdout.flush()
         return status

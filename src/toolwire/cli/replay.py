@@ -18,8 +18,10 @@ infinity. All output is ASCII.
 from __future__ import annotations
 
 import argparse
+import errno
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Iterable, Iterator
@@ -95,6 +97,8 @@ def _replay(name: str, chunks: Iterable[bytes], arguments: argparse.Namespace, t
                 view.stop()
         result = stream.result
     assert result is not None
+    if isinstance(result.error, OSError):  # standard input, which is read as it comes
+        return _complain(name, result.error.strerror or str(result.error))
     if isinstance(result.error, MalformedFrame) and result.error.code in _NO_STREAM and not result.ended:
         return _complain(name, result.error.message)
     decision = TurnGate(tools).decide(result)
@@ -139,13 +143,15 @@ def _chunks(name: str, arguments: argparse.Namespace) -> Iterable[bytes]:
         OSError: it can not be read.
     """
     chunks: Iterable[bytes]
+    stdin: Any = sys.stdin
+    if name == "-" and stdin is None:  # closed by whoever started this
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     cut: Cut | None = arguments.chunk
     live = name == "-" and cut is None and arguments.framing != "message"
     if live:
-        body: Any = sys.stdin.buffer
-        chunks = iter(lambda: body.read1(_READ), b"")  # as it comes: curl may still be at work
+        chunks = iter(lambda: stdin.buffer.read1(_READ), b"")  # as it comes: curl may still be at work
     else:
-        data = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        data = stdin.buffer.read() if name == "-" else Path(name).read_bytes()
         if arguments.framing == "message":  # recorded messages stand one a line; cutting them would make other messages
             chunks = (line for line in data.split(b"\n") if line.strip())
         elif cut is None:

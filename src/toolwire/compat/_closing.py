@@ -7,7 +7,7 @@ import re
 
 from .._json import JSONParser
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],:]|[^"{}\[\],:\s]+', re.DOTALL)
+TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*(?:"|\\?\Z)|[{}\[\],:]|[^"{}\[\],:\s]+', re.DOTALL)
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _WORDS = (b"true", b"false", b"null", b"NaN", b"Infinity", b"-Infinity")
 
@@ -22,7 +22,7 @@ def closed(data: bytes, *, strings: bool) -> bytes:
     good = 0
     tail = b""
     in_key = False
-    for token in _TOKEN.finditer(data):
+    for token in TOKEN.finditer(data):
         text, first = token.group(), token.group()[:1]
         if first in (b"{", b"["):
             stack.append(b"}" if first == b"{" else b"]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from .._json import MISSING, JSONParser, open_number
+from .._json import MISSING, JSONParser, in_scalar, open_number
 from ..errors import StreamError
 
 #: Half an escape, or a high surrogate whose partner has not come, behind an odd number of backslashes.
@@ -22,6 +22,8 @@ def plain_prefix(text: str, *, control_characters: bool, words: bool | None) -> 
         control_characters: raw ones may stand in strings.
         words: a word at the end, or half of one, stands for the whole; or is left out; or (None) is another input.
     """
+    if "\ud800" <= text[-1:] <= "\udbff":
+        return MISSING  # the parser waits for the other half, the peer does not
     parser = JSONParser(allow_nan=True, surrogates="keep", allow_control_characters=control_characters)
     try:
         if parser.feed(text):
@@ -37,6 +39,8 @@ def plain_prefix(text: str, *, control_characters: bool, words: bool | None) -> 
         above = here
         here = here[step] if (step in here if type(here) is dict else step < len(here)) else MISSING
     near = text[-_NEAR:]
+    if path and here is not MISSING and in_scalar(parser):
+        return MISSING  # a key that comes again
     if type(here) is dict or type(here) is list:
         return value
     if type(here) is str:
@@ -46,7 +50,10 @@ def plain_prefix(text: str, *, control_characters: bool, words: bool | None) -> 
         return MISSING  # a key that comes again
     last = _WORD.search(near)
     if last is None:
-        last_value = open_number(parser)
+        try:
+            last_value = open_number(parser)
+        except ValueError:  # more digits than Python converts
+            return MISSING
     elif words:
         last_value = next((meant for word, meant in _WORDS.items() if word.startswith(last[0])), MISSING)
     else:

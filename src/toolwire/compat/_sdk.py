@@ -44,7 +44,7 @@ class Decoder:
         self._check_end()
 
     def _event(self, frame: Frame) -> Any:
-        if frame.event != "message":
+        if frame.named:
             return frame
         return self._unnamed(data=frame.data, id=frame.id or None, retry=frame.retry)
 

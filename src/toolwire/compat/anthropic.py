@@ -73,7 +73,7 @@ def _change(stream: Any) -> None:
             one = inputs[event.index] = _Input(strings=_FINE_GRAINED in (headers.get("anthropic-beta", "") if headers else ""))
         try:
             value = one.add(event.delta.partial_json)
-        except StreamError:
+        except (StreamError, ValueError):  # the latter: more digits than Python converts
             # The SDK's own way from here on: its words for what is wrong, or what it makes of it.
             json_bufs[event.index] = one.before()
             return original(event=event, current_snapshot=current_snapshot, json_bufs=json_bufs, **more)

@@ -5,16 +5,17 @@ jiter itself need not be installed. What differs is listed in docs/partial-json.
 
 from __future__ import annotations
 
-import contextlib
 import decimal
 import json
 import re
+import sys
 import threading
+import unicodedata
 from typing import Any, Literal, TypeAlias
 
 from .._json import MISSING, Growing, JSONParser, loads, partial
 from ..errors import StreamError, TruncatedJSON, UsageError
-from ._closing import closed
+from ._closing import TOKEN, closed
 
 __all__ = ["GrowingJSON", "LosslessFloat", "cache_clear", "cache_usage", "from_json"]
 
@@ -92,8 +93,8 @@ def from_json(
             raise _as_jiter(error, data, mode) from None
         return value if float_mode == "float" else _with_floats(data, float_mode)
     parser = JSONParser(max_depth=_DEPTH, allow_nan=allow_inf_nan, duplicate_keys=keys)
-    value = _partial(parser, data, data, mode)
-    return value if float_mode == "float" else _with_floats(closed(data, strings=mode == _STRINGS), float_mode)
+    value, end = _partial(parser, data, data, mode)
+    return value if float_mode == "float" else _with_floats(closed(data[:end], strings=mode == _STRINGS), float_mode)
 
 
 def cache_clear() -> None:
@@ -145,6 +146,8 @@ class GrowingJSON(Growing):
         return JSONParser(max_depth=_DEPTH, allow_nan=self._nan, duplicate_keys=self._keys)
 
     def _slowly(self, json_data: bytes) -> Any:
+        if not isinstance(json_data, bytes | bytearray | memoryview):
+            raise TypeError(f"GrowingJSON takes bytes, not {type(json_data).__name__}")
         with self._lock:
             if self._busy:
                 raise UsageError("GrowingJSON was called again from inside itself")
@@ -155,7 +158,7 @@ class GrowingJSON(Growing):
                     self._change(data)
                 parser, new = self._parser, data[len(self._latest) :]
                 self._latest = data
-                return _partial(parser, new, data, self._mode)
+                return _partial(parser, new, data, self._mode)[0]
             finally:
                 self._busy = False
 
@@ -183,21 +186,26 @@ def _checked(cache_mode: Any, partial_mode: Any, float_mode: Any) -> int:
 _BAD_MODE = "Invalid partial mode, should be `'off'`, `'on'`, `'trailing-strings'` or a `bool`"
 
 
-def _partial(parser: JSONParser, new: bytes, data: bytes, mode: int) -> Any:
-    """Feed what is new, and say what jiter would of the whole."""
+def _partial(parser: JSONParser, new: bytes, data: bytes, mode: int) -> tuple[Any, int]:
+    """Feed what is new, and say what jiter would of the whole, and how far it would read."""
     try:
         if not parser.complete:  # jiter does not look at what follows either
             parser.feed(new)
         value = partial(parser, mode == _STRINGS)
+        end = len(data) if parser.consumed is None else parser.consumed
     except StreamError as error:
-        if not _missing_comma(error, data):
-            raise _as_jiter(error, data, mode) from None
+        good_until = _good_until(error, data, mode)
+        end = 0 if good_until is None else good_until
         good = JSONParser(max_depth=_DEPTH, allow_nan=True)
-        good.feed(data[: error.offset])
+        good.feed(data[:end])
         value = partial(good, mode == _STRINGS)
+        if value is MISSING:
+            raise _as_jiter(error, data, mode) from None
+    except ValueError:  # Python's limit on digits, met by a number that may go on
+        raise _too_long(data, len(data.rstrip(b"-0123456789"))) from None
     if value is MISSING:
         raise _as_jiter(TruncatedJSON("", code="json.truncated", offset=len(data)), data, mode)
-    return value
+    return value, end
 
 
 # -- in jiter's words ---------------------------------------------------------------------------------------------------
@@ -210,50 +218,105 @@ _WORDS = {
     "json.bad_literal": "expected ident",
     "json.bad_utf8": "invalid unicode code point",
     "json.control_character": "control character (\\u0000-\\u001F) found while parsing a string",
-    "json.number_too_long": "number out of range",
     "json.too_deep": "recursion limit exceeded",
     "json.trailing_data": "trailing characters",
 }
 _QUOTES = re.compile(rb'\\.|"', re.DOTALL)
+_ESCAPE = re.compile(rb"\\u[0-9a-fA-F]{0,3}\Z")
+_NOT_ASCII = re.compile(rb"[\x80-\xff]")
+_DIGITS = re.compile(rb"[0-9a-fA-F]*")
 _NUMBER = re.compile(rb"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?")
 _CONSTANTS = (b"true", b"false", b"null", b"NaN", b"Infinity")
 
 
-def _missing_comma(error: StreamError, data: bytes) -> bool:
-    """Is what is wrong only that a comma or a bracket, or the end, is missing behind a value? In a partial mode jiter takes what came before."""
+def _good_until(error: StreamError, data: bytes, mode: int) -> int | None:
+    """How far jiter reads in a partial mode, where this is wrong; None if it is wrong there, too.
+
+    It takes what comes before a missing comma or bracket. It looks at an escape when all four digits have come, at a key that came before
+    when its colon has, and, unless it is to show open strings, into a string when its end has come.
+    """
     at = error.offset
-    if at is None or error.code not in ("json.unexpected_byte", "json.bad_number"):
-        return False
-    return _unexpected(data, at, error.code).startswith(("expected `,`", "trailing characters"))
+    if at is None:
+        return None
+    if error.code in ("json.unexpected_byte", "json.bad_number"):
+        return at if _unexpected(data, at, error.code).startswith(("expected `,`", "trailing characters")) else None
+    if error.code == "json.duplicate_key":
+        return None if data[at + 1 :].lstrip(_SPACE) else len(data)
+    if error.code == "json.bad_utf8":
+        return at if mode == _ON and not _closes(data, at) and _is_good_so_far(_NOT_ASCII.sub(b"?", data)) else None
+    escape = _escape(error, data)
+    return escape if escape is not None and len(data) < escape + 6 else None
+
+
+def _escape(error: StreamError, data: bytes) -> int | None:
+    """Where the escape begins whose digits are wrong."""
+    if error.offset is None or error.code not in ("json.bad_escape", "json.lone_surrogate"):
+        return None
+    escape = _ESCAPE.search(data, max(error.offset - 5, 0), error.offset)
+    return None if escape is None else escape.start()
 
 
 def _as_jiter(error: StreamError, data: bytes, mode: int) -> ValueError:
     at = len(data) if error.offset is None else error.offset
     code = str(error.code)
-    if code == "json.truncated":
+    escape = _escape(error, data)
+    if escape is not None:
+        digits = data[escape + 2 : escape + 6]
+        if len(digits) < 4:
+            words, at = "EOF while parsing a string", len(data)
+        elif good := _DIGITS.match(digits):
+            words, at = ("invalid escape", escape + 2 + good.end()) if good.end() < 4 else ("lone leading surrogate in hex escape", escape + 5)
+    elif code == "json.truncated":
         words = f"EOF while parsing {_open_at_end(data)}"
     elif code in ("json.unexpected_byte", "json.bad_number"):
         words = _unexpected(data, at, code)
     elif code == "json.duplicate_key":
-        quotes = [match.start() for match in _QUOTES.finditer(data, 0, at + 1) if match.group() == b'"']
-        words = f"Detected duplicate key {data[quotes[-2] : quotes[-1] + 1].decode()}"
-        at = data.index(b":", at) + 1
+        behind = len(data) - len(data[at + 1 :].lstrip(_SPACE))
+        if data[behind : behind + 1] == b":":
+            quotes = [match.start() for match in _QUOTES.finditer(data, 0, at + 1) if match.group() == b'"']
+            words, at = f"Detected duplicate key {_as_rust(loads(data[quotes[-2] : quotes[-1] + 1]))}", behind + 1
+        else:
+            words, at = "EOF while parsing an object" if behind == len(data) else "expected `:`", behind
     elif code == "json.lone_surrogate":
-        escape = data.rfind(b"\\u", 0, at)
-        inside = escape >= 0 and at - escape < 6
-        words = "lone leading surrogate in hex escape" if inside else "unexpected end of hex escape"
-        at = escape + 5 if inside else at
-    elif code == "json.bad_utf8" and mode != _STRINGS and not any(match.group() == b'"' for match in _QUOTES.finditer(data, at)):
+        words = "unexpected end of hex escape"
+    elif code == "json.number_too_long":
+        return _too_long(data, at)
+    elif code == "json.bad_utf8" and mode != _STRINGS and not _closes(data, at):
         words, at = "EOF while parsing a string", len(data)  # jiter looks for the end of a string before it looks into it
     else:
         words = _WORDS.get(code, error.message)
     return ValueError(f"{words} at {_place(data, at)}")
 
 
+def _too_long(data: bytes, start: int) -> ValueError:
+    return ValueError(f"number out of range at {_place(data, start + data.startswith(b'-', start) + sys.get_int_max_str_digits() + 1)}")
+
+
+def _as_rust(key: str) -> str:
+    """A string as Rust shows it to those who look for bugs."""
+    shown = {"\0": "\\0", "\t": "\\t", "\n": "\\n", "\r": "\\r", '"': '\\"', "\\": "\\\\"}
+    plain = [each.isprintable() and unicodedata.category(each) not in ("Mn", "Me") for each in key]
+    parts = [shown.get(each) or (each if as_is else f"\\u{{{ord(each):x}}}") for each, as_is in zip(key, plain, strict=True)]
+    return f'"{"".join(parts)}"'
+
+
 def _place(data: bytes, at: int) -> str:
     """Counted as jiter does: the column of the byte itself, and of a line end 0 on the next line."""
     upto = data[: at + 1]
     return f"line {upto.count(10) + 1} column {len(upto) - 1 - upto.rfind(10)}"
+
+
+def _is_good_so_far(data: bytes) -> bool:
+    try:
+        JSONParser(max_depth=_DEPTH, allow_nan=True).feed(data)
+    except StreamError:
+        return False
+    return True
+
+
+def _closes(data: bytes, at: int) -> bool:
+    """Does a string that is open at this place end?"""
+    return any(match.group() == b'"' for match in _QUOTES.finditer(data, at))
 
 
 def _in_string(data: bytes) -> bool:
@@ -263,22 +326,17 @@ def _in_string(data: bytes) -> bool:
 
 def _container(data: bytes) -> tuple[str, bool]:
     """What the input, good so far, ends in: "object", "list" or "" (the root). And whether a key waits for its colon or value."""
-    parser = JSONParser(max_depth=_DEPTH, allow_nan=True)
-    with contextlib.suppress(StreamError):  # the text may be one that only jiter takes
-        parser.feed(data)
-    if parser.complete:
-        return "", False
-    path = parser.path
-    here = parser.value
-    for step in path[:-1]:
-        here = here[step]
-    if path:
-        key: Any = path[-1]
-        inner = here[key] if (key in here if type(here) is dict else key < len(here)) else None
-        if parser.state(path) == "open" and isinstance(inner, dict | list):
-            here = inner
-    kind = "object" if type(here) is dict else "list" if type(here) is list else ""
-    return kind, bool(path) and kind == "object" and parser.state(path) == "absent"
+    kinds = [""]
+    in_key = key_waits = False
+    for token in TOKEN.finditer(data):
+        first = token.group()[:1]
+        key_waits = in_key and first == b'"' or first == b":"
+        in_key = first == b"{" or first == b"," and kinds[-1] == "object"
+        if first in (b"{", b"["):
+            kinds.append("object" if first == b"{" else "list")
+        elif first in (b"}", b"]"):
+            kinds.pop()
+    return kinds[-1], key_waits
 
 
 def _open_at_end(data: bytes) -> str:
@@ -326,5 +384,13 @@ def _unexpected(data: bytes, at: int, code: str) -> str:
 
 def _with_floats(data: bytes, mode: str) -> Any:
     """A document once more, known to be good, with its fractions in another type."""
-    make: Any = decimal.Decimal if mode == "decimal" else lambda text: LosslessFloat(text.encode())
-    return json.loads(data, parse_float=make)
+
+    def make(text: str) -> Any:
+        try:
+            return decimal.Decimal(text)
+        except decimal.InvalidOperation as error:  # an exponent beyond what it holds
+            at = next(token.end() for token in TOKEN.finditer(data) if token.group() == text.encode())
+            raise ValueError(f'Internal error: "InvalidOperation: {error}" at {_place(data, at)}') from None
+
+    as_is: Any = make if mode == "decimal" else lambda text: LosslessFloat(text.encode())
+    return json.loads(data, parse_float=as_is, parse_constant=as_is)

@@ -281,6 +281,7 @@ class _Reply(NamedTuple):
     refusal: str
     calls: list[ToolCall]  # for the client
     is_whole: bool  # nothing is left out
+    partial: bool
 
     @property
     def texts(self) -> list[str]:
@@ -288,7 +289,14 @@ class _Reply(NamedTuple):
 
     def own(self, provider: str) -> list[dict[str, Any]]:
         """The reply as its own provider takes it, if that is the one."""
-        return copy.deepcopy(self.turn.replay()) if self.is_whole and self.turn.provider == provider else []
+        if not self.is_whole or self.turn.provider != provider:
+            return []
+        try:
+            return copy.deepcopy(self.turn.replay())
+        except UsageError:  # for a call that the provider ran: the gate does not look at those
+            if self.partial:
+                return []
+            raise
 
     def extra(self, call: ToolCall, provider: str) -> dict[str, Any]:
         """What has to be sent back with a call, if it goes to its own provider."""
@@ -311,7 +319,7 @@ def _reply(result: TurnResult | TurnTruncated, choice: int, partial: bool) -> _R
         raise UsageError(f"nothing to send back ({reasons}): {'; '.join(filter(None, details))}")
     left_out = {id(each.call) for each in decision.refused}
     calls = [call for call in turn.calls if is_client_call(call) and id(call) not in left_out]
-    return _Reply(turn, turn.text, turn.texts.get((choice, "refusal"), ""), calls, is_whole)
+    return _Reply(turn, turn.text, turn.texts.get((choice, "refusal"), ""), calls, is_whole, partial)
 
 
 def _is_text_only(turn: TurnResult, reasons: tuple[str, ...]) -> bool:

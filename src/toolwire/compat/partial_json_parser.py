@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 from collections.abc import Callable
 from enum import IntFlag, auto
@@ -38,10 +39,10 @@ ALL = Allow.ALL
 
 
 def __getattr__(name: str) -> Any:
-    """The flags by name; and the peer's errors, which its functions raise."""
+    """The flags by name; the peer's errors, which its functions raise; and its other names, which nothing here replaces."""
     if name in Allow.__members__:
         return Allow[name]
-    if name in ("JSONDecodeError", "MalformedJSON", "PartialJSON"):
+    if name in ("JSON", "JSONDecodeError", "MalformedJSON", "PartialJSON", "fix", "fix_fast"):
         return getattr(importlib.import_module("partial_json_parser"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
@@ -62,7 +63,7 @@ def parse_json(json_string: str, allow_partial: int = ALL, parser: Callable[[str
         ValueError: the peer's errors are kinds of it.
     """
     if parser is None and int(allow_partial) & ALL == ALL and isinstance(json_string, str):
-        value = plain_prefix(json_string, control_characters=False, words=True)
+        value = _plain(json_string, words=True, fast=use_fast_fix)
         if value is not MISSING:
             return value
     import partial_json_parser as peer  # type: ignore[import-not-found, import-untyped, unused-ignore]
@@ -71,6 +72,16 @@ def parse_json(json_string: str, allow_partial: int = ALL, parser: Callable[[str
 
 
 loads = decode = parse_json
+_SPACE = " \t\r\n"
+
+
+def _plain(text: str, *, words: bool | None, fast: bool) -> Any:
+    """``plain_prefix``, of what the peer looks at: it drops white space at the end, in an open string, too, and loses its place where there is
+    some before a value that it does not scan fast."""
+    text = text.rstrip(_SPACE)
+    if text[-1:].isspace() or (text[:1].isspace() and not (fast and text.lstrip()[:1] in ("[", "{"))):
+        return MISSING
+    return plain_prefix(text, control_characters=False, words=words)
 
 
 def ensure_json(json_string: str, allow_partial: int = ALL, use_fast_fix: bool = True) -> str:
@@ -78,9 +89,9 @@ def ensure_json(json_string: str, allow_partial: int = ALL, use_fast_fix: bool =
     and where the input stops in a word."""
     if not isinstance(json_string, str):
         raise TypeError(f"ensure_json() takes text, not {type(json_string).__name__}")
-    if int(allow_partial) & ALL == ALL and plain_prefix(json_string, control_characters=False, words=None) is not MISSING:
-        text = closed(json_string.encode("utf-8", "surrogatepass"), strings=True)
-        return text.decode("utf-8", "surrogatepass")
+    if int(allow_partial) & ALL == ALL and _plain(json_string, words=None, fast=use_fast_fix) is not MISSING:
+        with contextlib.suppress(UnicodeEncodeError):
+            return closed(json_string.rstrip(_SPACE).encode(), strings=True).decode()
     import partial_json_parser as peer  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     return str(peer.ensure_json(json_string, allow_partial, use_fast_fix))

@@ -27,5 +27,10 @@ def from_json(
     Raises:
         ValueError: in jiter's words.
     """
-    raw = data.encode() if isinstance(data, str) else bytes(data)
+    if isinstance(data, str):
+        raw = data.encode()
+    elif isinstance(data, bytes | bytearray):
+        raw = bytes(data)
+    else:  # bytes() takes a number, too
+        raise TypeError("Expected bytes, bytearray or str")
     return _from_json(raw, allow_inf_nan=allow_inf_nan, cache_mode=cache_strings, partial_mode=allow_partial)
