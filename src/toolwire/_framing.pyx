@@ -146,7 +146,8 @@ cdef class Frame:
     def __reduce__(self):
         cdef object headers = None if self.headers is None else dict(self.headers)
         return _frame, (
-            self.get_raw(), self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray, headers, self.retry, self.named,
+            self.get_raw(), self.event, self.id, self.offset, self.data_offset, self.terminated, self.stray, headers, self.retry,
+            self.named,
         )
 
     def __eq__(self, other):
