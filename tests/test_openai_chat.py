@@ -770,6 +770,7 @@ ERRORS: dict[str, tuple[bytes, str]] = {
     "text": (sse({"error": "too busy"}), "too busy"),
     "code and text": (sse({"code": "busy", "error": "too busy"}), "too busy"),
     "code and message": (sse({"code": 503, "message": "too busy"}), "too busy"),
+    "code and a message that is no text": (sse({"code": 503, "message": {"en": "too busy"}}), '{"code":503,"message":{"en":"too busy"}}'),
     "event: error": (b'event: error\ndata: {"error":{"message":"too busy","code":"tool_use_failed","failed_generation":"{}"}}\n\n', "too busy"),
     "event: error, plain": (b'event: error\ndata: {"message":"too busy"}\n\n', "too busy"),
     "without data:": (b'{"error":{"message":"too busy","code":503}}\n\n', "too busy"),

@@ -514,7 +514,7 @@ def report_error(record: TurnRecord, payload: Mapping[str, Any], event: str, goo
         record.fail(error, type=_word(kind), code=payload.get("code"), message=error if isinstance(error, str) else compact_json(error))
         return True
     message = payload.get("message")
-    if flat or (isinstance(message, str) and payload.get("code") is not None and not good & payload.keys()):
+    if flat or ("message" in payload and payload.get("code") is not None and not good & payload.keys()):
         raw = dict(payload)
         record.fail(raw, type=_word(kind), code=payload.get("code"), message=message if isinstance(message, str) else compact_json(raw))
         return True
