@@ -61,7 +61,7 @@ def start(provider: str) -> bytes:
     }[provider]()
 
 
-def delta(provider: str, text: str, number: int = 2) -> bytes:
+def delta(provider: str, text: Any, number: int = 2) -> bytes:
     return {
         "openai-chat": lambda: sse(calls(entry(0, arguments=text))),
         "openai-responses": lambda: named(
@@ -397,6 +397,49 @@ def test_a_delta_for_a_place_that_never_started(provider: str) -> None:
     assert played.calls[0].text == '{"a":1}'
     if played.action == "run":
         assert played.result.marks, "at least it is said"
+
+
+NO_TEXT: list[Any] = [["x"], [], 0, 7, 1.5, False, True]
+
+
+@pytest.mark.parametrize("value", NO_TEXT, ids=repr)
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_argument_text_that_is_no_text_is_not_skipped(provider: str, value: Any) -> None:
+    """Skipped, it would leave a call without arguments, or with some of them."""
+    for pieces in ([value], ['{"a":', value, "1}"], [value, '{"a":1}'], ['{"a":1}', value]):
+        body = start(provider) + b"".join(delta(provider, piece, 2 + number) for number, piece in enumerate(pieces))
+        played = every_way(body + end(provider, "", 2 + len(pieces)).replace(b'"arguments":"",', b""), provider)
+        assert (played.action, played.ran) == ("refuse", [])
+
+
+@pytest.mark.parametrize("value", NO_TEXT, ids=repr)
+def test_free_text_that_is_no_text_is_refused(value: Any) -> None:
+    item = {"type": "custom_tool_call", "id": "fc_1", "call_id": "c1", "name": "f"}
+    events = [
+        {"type": "response.created", "response": {"id": "r", "status": "in_progress"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.custom_tool_call_input.delta", "output_index": 0, "item_id": "fc_1", "delta": value},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {"id": "r", "status": "completed"}},
+    ]
+    played = every_way(named(*events), "openai-responses")
+    assert (played.action, played.reasons) == ("refuse", ("args_conflict",))
+
+
+@pytest.mark.parametrize("pieces", [["x"], "x", 7, {"a": 1}, {"jsonPath": 5}], ids=repr)
+def test_streamed_arguments_that_are_no_pieces_are_refused(pieces: Any) -> None:
+    parts = [{"functionCall": {"name": "f", "partialArgs": pieces}}]
+    played = every_way(sse({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}), "google-generate")
+    assert (played.action, played.reasons) == ("refuse", ("args_conflict",))
+
+
+@pytest.mark.parametrize("again", [{"b": 2}, ["x"], 7], ids=repr)
+def test_a_second_start_with_other_arguments(again: Any) -> None:
+    first = {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}}
+    second = {**first, "content_block": {**first["content_block"], "input": again}}  # type: ignore[dict-item]
+    message = {"type": "message_start", "message": {"id": "m", "content": []}}
+    assert every_way(named(message, first, first) + end("anthropic", ""), "anthropic").ran == [("c1", "f", {"a": 1})]
+    assert "args_conflict" in every_way(named(message, first, second) + end("anthropic", ""), "anthropic").reasons
 
 
 def test_a_second_start_with_another_id() -> None:

@@ -227,11 +227,7 @@ class BedrockAdapter(Adapter):
             return
         if not block.open:
             record.doubt(call, "args_ambiguous", "argument text came after the end of its block")
-        if type(text) is str:
-            record.arguments(call, text)
-        else:
-            record.mark_call(call, "args_as_object")
-            record.whole_object(call, text)
+        record.piece(call, text)
 
     def _block_stop(self, members: dict[str, Any], frame: Frame) -> None:
         index = members.get("contentBlockIndex")

@@ -269,7 +269,7 @@ class GoogleGenerateAdapter(Adapter):
         """One ``functionCall``: a whole call, or a piece of one."""
         entries = piece.get("partialArgs")
         if not isinstance(entries, list):
-            entries = []
+            entries = [] if entries is None else [entries]  # not lost: it is a piece, or contradicts what one has to be
         continues = piece.get("willContinue") is True
         name = blank(piece.get("name"))
         if name is not None:

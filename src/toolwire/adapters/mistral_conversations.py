@@ -119,9 +119,8 @@ class MistralConversationsAdapter(Adapter):
     def _arguments(self, call: ToolCall, arguments: Any) -> None:
         if type(arguments) is str:
             self.record.plain_arguments(call, arguments, _ARGUMENTS)
-        elif arguments is not None:
-            self.record.mark_call(call, "args_as_object")
-            self.record.whole_object(call, arguments)
+        else:
+            self.record.piece(call, arguments)
 
     # -- tools that Mistral runs --------------------------------------------------------------------------------------
 
