@@ -216,7 +216,9 @@ class OpenAIChatAdapter(Adapter):
                 return True
             if record.profile == "tolerant" and record.calls and all(call.complete for call in record.calls):
                 record.mark("no_finish_reason")
-                record.finish_reason("", Outcome.TOOL_CALLS)
+                # No word of the provider's stands against a refusal, so that it counts, as it does beside a plain stop.
+                refused = any(channel == "refusal" for _, channel in record.channels)
+                record.finish_reason("", Outcome.REFUSED if refused else Outcome.TOOL_CALLS)
                 return True
             return False
         if not finished or not clean or record.profile == "strict":
