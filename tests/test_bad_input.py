@@ -412,6 +412,45 @@ def test_argument_text_that_is_no_text_is_not_skipped(provider: str, value: Any)
         assert (played.action, played.ran) == ("refuse", [])
 
 
+def unreadable(provider: str, value: Any) -> list[bytes]:
+    """What stands around the argument text, each time another level of it replaced."""
+    if provider == "openai-chat":
+        return [sse(chunk({"tool_calls": calls})) for calls in (value, [value], [entry(0) | {"function": value}], [entry(0) | {"custom": value}])]
+    if provider == "anthropic":
+        return [named({"type": "content_block_delta", "index": 0, "delta": each}) for each in (value, {"type": value, "partial_json": '{"a":1}'})]
+    delta = ({"event_type": "step.delta", "index": 0, "delta": each} for each in (value, {"type": value, "arguments": '{"a":1}'}))
+    return [named(each, key="event_type") for each in delta]
+
+
+@pytest.mark.parametrize("value", [["x"], 7, 1.5, True], ids=repr)
+@pytest.mark.parametrize("provider", ["openai-chat", "anthropic", "google-interactions"])
+def test_what_stands_around_argument_text_and_can_not_be_read_is_not_skipped(provider: str, value: Any) -> None:
+    for odd in unreadable(provider, value):
+        played = every_way(start(provider) + odd + end(provider, ""), provider)
+        assert (played.action, played.ran) == ("refuse", [])
+
+
+def test_the_same_in_bedrock_and_cohere() -> None:
+    for value in (["x"], 7, True):
+        events: list[Any] = [
+            {"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "c1", "name": "f"}}}},
+            {"contentBlockStop": {"contentBlockIndex": 0}},
+            {"messageStop": {"stopReason": "tool_use"}},
+        ]
+        for delta in (value, {"toolUse": value}):
+            lines = [events[0], {"contentBlockDelta": {"contentBlockIndex": 0, "delta": delta}}, *events[1:]]
+            assert every_way(b"".join(dumps(each).encode() + b"\n" for each in lines), "bedrock").ran == []
+        opening = {"tool_calls": {"id": "c1", "function": {"name": "f", "arguments": ""}}}
+        for message in ({"tool_calls": value}, {"tool_calls": {"function": value}}):
+            events = [
+                {"type": "tool-call-start", "index": 0, "delta": {"message": opening}},
+                {"type": "tool-call-delta", "index": 0, "delta": {"message": message}},
+                {"type": "tool-call-end", "index": 0},
+                {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}},
+            ]
+            assert every_way(named(*events), "cohere").ran == []
+
+
 @pytest.mark.parametrize("value", NO_TEXT, ids=repr)
 def test_free_text_that_is_no_text_is_refused(value: Any) -> None:
     item = {"type": "custom_tool_call", "id": "fc_1", "call_id": "c1", "name": "f"}

@@ -261,6 +261,11 @@ class TurnRecord(Tally):
             self.mark_call(call, "args_as_object")
             self.whole_object(call, value)
 
+    def unreadable(self, call: ToolCall | None, value: Any) -> None:
+        """What stands where a piece of the call's arguments should, and is nothing that can be read. Nothing at all does no harm."""
+        if call is not None and value:
+            self.doubt(call, "args_conflict", f"what stands where argument text should can not be read: {str(value)[:80]!r}")
+
     def end(self, call: ToolCall) -> None:
         """The provider closed the call's block (or item, or step). Not a permission."""
         self.touched += 1

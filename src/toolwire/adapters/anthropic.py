@@ -143,9 +143,11 @@ class AnthropicAdapter(Adapter):
         if block is None:
             raise self.record.protocol_error(f"content_block_delta for block {index!r}, which never started")
         delta = payload.get("delta")
-        if type(delta) is not dict:
+        kind = delta.get("type") if type(delta) is dict else None
+        if type(delta) is not dict or type(kind) is not str:
+            self.record.unreadable(block.call, delta)
+            self.record.unknown(frame, "a delta without a type")
             return
-        kind = delta.get("type")
         # The type of the block decides, not that of the delta: servers put input_json_delta into result blocks.
         if kind == "input_json_delta":
             text = delta.get("partial_json")
@@ -179,7 +181,7 @@ class AnthropicAdapter(Adapter):
                 self.record.plain_text(text, "text", 0, _TEXT)
             else:
                 self.record.plain_text(text, "reasoning", 0, _THINKING)
-        elif type(kind) is str and kind in _QUIET_DELTAS:
+        elif kind in _QUIET_DELTAS:
             _add(block.part.members, delta)
             return
         else:

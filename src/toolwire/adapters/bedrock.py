@@ -163,6 +163,8 @@ class BedrockAdapter(Adapter):
         record = self.record
         index, delta = members.get("contentBlockIndex"), members.get("delta")
         if type(delta) is not dict:
+            block = self._blocks.get(index) if type(index) is int else None
+            record.unreadable(None if block is None else block.call, delta)
             record.unknown(frame, "a contentBlockDelta without a delta")
             return
         if type(index) is not int:
@@ -216,9 +218,11 @@ class BedrockAdapter(Adapter):
     def _input(self, index: int, value: Any) -> None:
         record = self.record
         text = value.get("input") if type(value) is dict else None
+        block = self._blocks.get(index)
+        if type(value) is not dict and block is not None:
+            record.unreadable(block.call, value)
         if text is None or text == "":
             return
-        block = self._blocks.get(index)
         if block is None:
             raise record.protocol_error(f"toolUse input for block {index}, which never started")
         call = block.call

@@ -209,10 +209,10 @@ def _parts(message: dict[str, Any]) -> tuple[str | None, str | None, Any]:
     if type(call) is list and len(call) == 1:
         call = call[0]
     if type(call) is not dict:
-        return None, None, None
+        return None, None, [call] if call else None  # nothing that can be read: the gate refuses it
     function = call.get("function")
     if type(function) is not dict:
-        function = {}
+        function = {"arguments": [function]} if function else {}
     return blank(call.get("id")), blank(function.get("name")), function.get("arguments")
 
 

@@ -333,6 +333,9 @@ class InteractionsAdapter(Adapter):
         delta = payload.get("delta")
         kind = delta.get("type") if isinstance(delta, dict) else None
         if not isinstance(delta, dict) or not isinstance(kind, str):
+            index = payload.get("index", 0)
+            step = self._steps.get(index) if is_index(index) else None
+            record.unreadable(None if step is None else step.call, delta)
             record.unknown(frame, "a delta without a type")
             return
         index = self._index(payload)
