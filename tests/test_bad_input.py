@@ -451,6 +451,33 @@ def test_the_same_in_bedrock_and_cohere() -> None:
             assert every_way(named(*events), "cohere").ran == []
 
 
+GOOD_END = {
+    "openai-chat": b'"finish_reason":"tool_calls"',
+    "openai-responses": b'"status":"completed"',
+    "anthropic": b'"stop_reason":"tool_use"',
+    "google-interactions": b'"status":"requires_action"',
+}
+
+
+@pytest.mark.parametrize("value", [["x"], 7, True, {"a": 1}], ids=repr)
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_reason_that_is_no_word_is_an_unknown_word(provider: str, value: Any) -> None:
+    good = end(provider, '{"a":1}')
+    key = GOOD_END[provider].partition(b":")[0]
+    odd = good.replace(GOOD_END[provider], key + b":" + dumps(value).encode())
+    beside = {"openai-chat": sse(chunk(finish=value)), "anthropic": named({"type": "message_delta", "delta": {"stop_reason": value}})}.get(provider)
+    for tail in (odd, odd if beside is None else beside + good):
+        assert every_way(start(provider) + delta(provider, '{"a":1}') + tail, provider).ran == []
+
+
+@pytest.mark.parametrize("value", [["x"], 7, True, {"a": 1}, "pending"], ids=repr)
+def test_a_call_whose_confirmation_can_not_be_read_waits_for_a_person(value: Any) -> None:
+    call = {"type": "function.call.delta", "id": "i", "tool_call_id": "c1", "name": "f", "output_index": 0, "arguments": "{}"}
+    end = {"type": "conversation.response.done"}
+    assert every_way(named(call, end), "mistral").ran == [("c1", "f", {})]
+    assert every_way(named(call | {"confirmation_status": value}, end), "mistral").ran == []
+
+
 @pytest.mark.parametrize("value", NO_TEXT, ids=repr)
 def test_free_text_that_is_no_text_is_refused(value: Any) -> None:
     item = {"type": "custom_tool_call", "id": "fc_1", "call_id": "c1", "name": "f"}

@@ -498,6 +498,11 @@ def blank(value: Any) -> str | None:
     return value if isinstance(value, str) and value.strip() else None
 
 
+def word_of(value: Any) -> str | None:
+    """A finish reason, a status: a word that may forbid something. What is none counts as an unknown word, and not as nothing."""
+    return value if type(value) is str and value.strip() else compact_json(value) if value and type(value) is not str else None
+
+
 def no_arguments(value: Any) -> bool:
     """What servers send where there are no arguments, or none yet."""
     return value is None or value == "" or value == {}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import UsageError
 from ..events import Channel, Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, compact_json, no_arguments, outcome_of, same_json
+from ._base import Adapter, TurnRecord, blank, compact_json, no_arguments, outcome_of, same_json, word_of
 from ._message import Part, Parts, Reader, Texts, arguments_of
 
 if TYPE_CHECKING:
@@ -341,7 +341,7 @@ class AnthropicAdapter(Adapter):
 
     def _reason(self, word: Any) -> None:
         # A later null never erases a reason.
-        word = blank(word)
+        word = word_of(word)
         if word is not None:
             self._finished = True
             self.record.finish_reason(word, outcome_of(word, self.REASONS))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import UsageError
 from ..events import Channel, Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, outcome_of
+from ._base import Adapter, TurnRecord, blank, outcome_of, word_of
 from ._message import Part, Parts, Reader, Texts, arguments_of
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ class BedrockAdapter(Adapter):
         self._started = True
 
     def _message_stop(self, members: dict[str, Any], frame: Frame) -> None:
-        word = blank(members.get("stopReason"))
+        word = word_of(members.get("stopReason"))
         if word is None:
             self.record.mark("no_finish_reason", detail="messageStop without a stopReason")
             return

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..events import Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, compact_json, no_arguments, outcome_of, same_json
+from ._base import Adapter, TurnRecord, blank, compact_json, no_arguments, outcome_of, same_json, word_of
 from ._message import Parts, Texts
 
 if TYPE_CHECKING:
@@ -190,7 +190,7 @@ class CohereAdapter(Adapter):
     def _message_end(self, payload: dict[str, Any], delta: dict[str, Any]) -> None:
         record = self.record
         record.set_usage(delta.get("usage"))
-        word, error = blank(delta.get("finish_reason")), delta.get("error")
+        word, error = word_of(delta.get("finish_reason")), delta.get("error")
         if error:
             record.fail(error, type=word, message=error if isinstance(error, str) else None)
         if word is None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..events import Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank
+from ._base import Adapter, TurnRecord, blank, word_of
 from ._message import Texts
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class MistralConversationsAdapter(Adapter):
 
     def _call(self, payload: dict[str, Any]) -> None:
         record = self.record
-        name, place, status = blank(payload.get("name")), payload.get("output_index"), blank(payload.get("confirmation_status"))
+        name, place, status = blank(payload.get("name")), payload.get("output_index"), word_of(payload.get("confirmation_status"))
         id = blank(payload.get("tool_call_id")) or blank(payload.get("id"))
         asks = status is not None and status != "allowed"
         call = self._calls.get(id or "")

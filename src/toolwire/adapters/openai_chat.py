@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..events import Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, is_index, outcome_of
+from ._base import Adapter, TurnRecord, blank, is_index, outcome_of, word_of
 from ._correlate import Correlator
 from ._message import Texts
 
@@ -109,7 +109,7 @@ class OpenAIChatAdapter(Adapter):
             # repeats it.
             self.record.mark("whole_completion")
             self._delta(message, number, correlator)
-        reason = blank(choice.get("finish_reason"))
+        reason = word_of(choice.get("finish_reason"))
         if reason is not None:
             self._finished.setdefault(number, reason)
             self.record.finish_reason(reason, outcome_of(reason, self.REASONS), number)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..events import Channel, Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, compact_json, no_arguments, outcome_of
+from ._base import Adapter, TurnRecord, blank, compact_json, no_arguments, outcome_of, word_of
 from ._message import Reader, Texts
 from ._responses_items import (
     CALLS,
@@ -322,7 +322,7 @@ class ResponsesAdapter(Adapter):
                 self.record.mark("repeated_events", detail="output_item.added")
             return
         item = self._fill(item or self._register(None, raw.get("id"), index), raw, frame)
-        item.status = blank(raw.get("status"))
+        item.status = word_of(raw.get("status"))
         call = item.call
         if call is not None and item.tail is None:
             # Normally empty. Servers that know more say more; "{}" is a placeholder.
@@ -349,7 +349,7 @@ class ResponsesAdapter(Adapter):
         if item.type is not None and item.type != raw.get("type"):
             raise self.record.protocol_error(f"output_item.done at output_index {index!r} is a {raw.get('type')}, where {item.type} stands")
         self._last_word(item, raw, frame)
-        item.status, item.done, item.open = blank(raw.get("status")), True, False
+        item.status, item.done, item.open = word_of(raw.get("status")), True, False
         item.kept = frame.raw, ("item",)
         if item.call is not None:
             self._open.pop(item.call.key, None)
@@ -607,13 +607,15 @@ class ResponsesAdapter(Adapter):
     def _done(self, payload: dict[str, Any], frame: Frame) -> None:
         """Realtime's one end for all; without a status it says nothing."""
         response = self._same_response(payload.get("response"), payload.get("type"))
-        self._end(response, blank(response.get("status")) or "in_progress", frame)
+        self._end(response, word_of(response.get("status")) or "in_progress", frame)
 
     def _end(self, response: dict[str, Any], event: str, frame: Frame, place: tuple[str, ...] = ("response", "output")) -> None:
         """The end of the response. ``event`` is the status that the event's name stands for, ``place`` where its output stands."""
         record = self.record
         error, status = response.get("error") or member_of("status_details", "error")(response), response.get("status")
-        status = event if type(status) is not str or (status == "completed" != event) else status
+        status = status if type(status) is str else word_of(status) or event
+        if status == "completed":
+            status = event
         if status in ("in_progress", "queued") and not error and event != "failed":
             record.mark("no_finish_reason", detail=f"response.{event} with status {status}")
             return
@@ -633,7 +635,7 @@ class ResponsesAdapter(Adapter):
             )
         if status == "incomplete":
             details = "incomplete_details" if response.get("incomplete_details") else "status_details"
-            word = blank(member_of(details, "reason")(response)) or status
+            word = word_of(member_of(details, "reason")(response)) or status
             record.finish_reason(word, outcome_of(word, self.REASONS))
         else:
             record.finish_reason(status, Outcome.STOP if status == "completed" else outcome_of(status, {}))
@@ -667,7 +669,7 @@ class ResponsesAdapter(Adapter):
             matched.add(id(item))
             item.kept = frame.raw, (*place, index)
             self._last_word(item, raw, frame)
-            status = blank(raw.get("status"))
+            status = word_of(raw.get("status"))
             if status is not None or not item.done:
                 item.status = status
             item.done = True
