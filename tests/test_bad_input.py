@@ -61,7 +61,7 @@ def start(provider: str) -> bytes:
     }[provider]()
 
 
-def delta(provider: str, text: str, number: int = 2) -> bytes:
+def delta(provider: str, text: Any, number: int = 2) -> bytes:
     return {
         "openai-chat": lambda: sse(calls(entry(0, arguments=text))),
         "openai-responses": lambda: named(
@@ -397,6 +397,115 @@ def test_a_delta_for_a_place_that_never_started(provider: str) -> None:
     assert played.calls[0].text == '{"a":1}'
     if played.action == "run":
         assert played.result.marks, "at least it is said"
+
+
+NO_TEXT: list[Any] = [["x"], [], 0, 7, 1.5, False, True]
+
+
+@pytest.mark.parametrize("value", NO_TEXT, ids=repr)
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_argument_text_that_is_no_text_is_not_skipped(provider: str, value: Any) -> None:
+    """Skipped, it would leave a call without arguments, or with some of them."""
+    for pieces in ([value], ['{"a":', value, "1}"], [value, '{"a":1}'], ['{"a":1}', value]):
+        body = start(provider) + b"".join(delta(provider, piece, 2 + number) for number, piece in enumerate(pieces))
+        played = every_way(body + end(provider, "", 2 + len(pieces)).replace(b'"arguments":"",', b""), provider)
+        assert (played.action, played.ran) == ("refuse", [])
+
+
+def unreadable(provider: str, value: Any) -> list[bytes]:
+    """What stands around the argument text, each time another level of it replaced."""
+    if provider == "openai-chat":
+        return [sse(chunk({"tool_calls": calls})) for calls in (value, [value], [entry(0) | {"function": value}], [entry(0) | {"custom": value}])]
+    if provider == "anthropic":
+        return [named({"type": "content_block_delta", "index": 0, "delta": each}) for each in (value, {"type": value, "partial_json": '{"a":1}'})]
+    delta = ({"event_type": "step.delta", "index": 0, "delta": each} for each in (value, {"type": value, "arguments": '{"a":1}'}))
+    return [named(each, key="event_type") for each in delta]
+
+
+@pytest.mark.parametrize("value", [["x"], 7, 1.5, True], ids=repr)
+@pytest.mark.parametrize("provider", ["openai-chat", "anthropic", "google-interactions"])
+def test_what_stands_around_argument_text_and_can_not_be_read_is_not_skipped(provider: str, value: Any) -> None:
+    for odd in unreadable(provider, value):
+        played = every_way(start(provider) + odd + end(provider, ""), provider)
+        assert (played.action, played.ran) == ("refuse", [])
+
+
+def test_the_same_in_bedrock_and_cohere() -> None:
+    for value in (["x"], 7, True):
+        events: list[Any] = [
+            {"contentBlockStart": {"contentBlockIndex": 0, "start": {"toolUse": {"toolUseId": "c1", "name": "f"}}}},
+            {"contentBlockStop": {"contentBlockIndex": 0}},
+            {"messageStop": {"stopReason": "tool_use"}},
+        ]
+        for delta in (value, {"toolUse": value}):
+            lines = [events[0], {"contentBlockDelta": {"contentBlockIndex": 0, "delta": delta}}, *events[1:]]
+            assert every_way(b"".join(dumps(each).encode() + b"\n" for each in lines), "bedrock").ran == []
+        opening = {"tool_calls": {"id": "c1", "function": {"name": "f", "arguments": ""}}}
+        for message in ({"tool_calls": value}, {"tool_calls": {"function": value}}):
+            events = [
+                {"type": "tool-call-start", "index": 0, "delta": {"message": opening}},
+                {"type": "tool-call-delta", "index": 0, "delta": {"message": message}},
+                {"type": "tool-call-end", "index": 0},
+                {"type": "message-end", "delta": {"finish_reason": "TOOL_CALL"}},
+            ]
+            assert every_way(named(*events), "cohere").ran == []
+
+
+GOOD_END = {
+    "openai-chat": b'"finish_reason":"tool_calls"',
+    "openai-responses": b'"status":"completed"',
+    "anthropic": b'"stop_reason":"tool_use"',
+    "google-interactions": b'"status":"requires_action"',
+}
+
+
+@pytest.mark.parametrize("value", [["x"], 7, True, {"a": 1}], ids=repr)
+@pytest.mark.parametrize("provider", PROVIDERS)
+def test_a_reason_that_is_no_word_is_an_unknown_word(provider: str, value: Any) -> None:
+    good = end(provider, '{"a":1}')
+    key = GOOD_END[provider].partition(b":")[0]
+    odd = good.replace(GOOD_END[provider], key + b":" + dumps(value).encode())
+    beside = {"openai-chat": sse(chunk(finish=value)), "anthropic": named({"type": "message_delta", "delta": {"stop_reason": value}})}.get(provider)
+    for tail in (odd, odd if beside is None else beside + good):
+        assert every_way(start(provider) + delta(provider, '{"a":1}') + tail, provider).ran == []
+
+
+@pytest.mark.parametrize("value", [["x"], 7, True, {"a": 1}, "pending"], ids=repr)
+def test_a_call_whose_confirmation_can_not_be_read_waits_for_a_person(value: Any) -> None:
+    call = {"type": "function.call.delta", "id": "i", "tool_call_id": "c1", "name": "f", "output_index": 0, "arguments": "{}"}
+    end = {"type": "conversation.response.done"}
+    assert every_way(named(call, end), "mistral").ran == [("c1", "f", {})]
+    assert every_way(named(call | {"confirmation_status": value}, end), "mistral").ran == []
+
+
+@pytest.mark.parametrize("value", NO_TEXT, ids=repr)
+def test_free_text_that_is_no_text_is_refused(value: Any) -> None:
+    item = {"type": "custom_tool_call", "id": "fc_1", "call_id": "c1", "name": "f"}
+    events = [
+        {"type": "response.created", "response": {"id": "r", "status": "in_progress"}},
+        {"type": "response.output_item.added", "output_index": 0, "item": item},
+        {"type": "response.custom_tool_call_input.delta", "output_index": 0, "item_id": "fc_1", "delta": value},
+        {"type": "response.output_item.done", "output_index": 0, "item": item},
+        {"type": "response.completed", "response": {"id": "r", "status": "completed"}},
+    ]
+    played = every_way(named(*events), "openai-responses")
+    assert (played.action, played.reasons) == ("refuse", ("args_conflict",))
+
+
+@pytest.mark.parametrize("pieces", [["x"], "x", 7, {"a": 1}, {"jsonPath": 5}], ids=repr)
+def test_streamed_arguments_that_are_no_pieces_are_refused(pieces: Any) -> None:
+    parts = [{"functionCall": {"name": "f", "partialArgs": pieces}}]
+    played = every_way(sse({"candidates": [{"content": {"parts": parts}, "finishReason": "STOP"}]}), "google-generate")
+    assert (played.action, played.reasons) == ("refuse", ("args_conflict",))
+
+
+@pytest.mark.parametrize("again", [{"b": 2}, ["x"], 7], ids=repr)
+def test_a_second_start_with_other_arguments(again: Any) -> None:
+    first = {"type": "content_block_start", "index": 0, "content_block": {"type": "tool_use", "id": "c1", "name": "f", "input": {"a": 1}}}
+    second = {**first, "content_block": {**first["content_block"], "input": again}}  # type: ignore[dict-item]
+    message = {"type": "message_start", "message": {"id": "m", "content": []}}
+    assert every_way(named(message, first, first) + end("anthropic", ""), "anthropic").ran == [("c1", "f", {"a": 1})]
+    assert "args_conflict" in every_way(named(message, first, second) + end("anthropic", ""), "anthropic").reasons
 
 
 def test_a_second_start_with_another_id() -> None:

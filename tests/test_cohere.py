@@ -77,3 +77,10 @@ def test_a_second_start_of_an_open_call_is_a_protocol_error() -> None:
     result, decision = play(sse(START, CALL[0], begin(0, "other"), end("TOOL_CALL")), "cohere")
     assert getattr(result.error, "code", None) == "frame.protocol"
     assert decision.action == "refuse"
+
+
+def test_a_second_start_with_other_arguments_is_a_conflict() -> None:
+    again = begin(0, "a")
+    again["delta"]["message"]["tool_calls"]["function"]["arguments"] = '{"port":"Nice"}'
+    _, decision = play(sse(START, *CALL[:3], again, CALL[3], end("TOOL_CALL")), "cohere")
+    assert decision.reasons == ("args_conflict",)

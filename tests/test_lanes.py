@@ -593,6 +593,11 @@ REMEMBERED: dict[str, tuple[str, list[bytes], dict[str, Any]]] = {
         {},
     ),
     "numbers beyond 64 bits": ("openai-responses", responses(*(text_delta(t, output_index=0, sequence_number=10**30 + n) for n, t in enumerate("abcdef"))), {}),
+    "numbers after what is none": (
+        "openai-responses",
+        responses(*(text_delta(t, output_index=0, sequence_number=n, own_to_this=1) for t, n in zip("abcdefg", (-1, None, -1, 5, 5, 6, 6), strict=True))),
+        {},
+    ),
     "a value that nobody reads is too deep": (
         "openai-chat",
         [sse(chat_chunk({"content": "a"}) | {"x": x}) for x in (1, [2], [[3]], [[[[4]]]], [[[[[5]]]]], [[[[[[6]]]]]])],

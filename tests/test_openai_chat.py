@@ -421,9 +421,16 @@ quirk(
     Want([], "nothing_to_run", text="ab", marks=None),
 )
 quirk("29 only blank reasons", sse(calls(*GOOD, finish=""), chunk(finish=""), "[DONE]"), Want([TIDE], "refuse", "turn_not_ended", "CUT"))
+quirk("the only entry without its list", sse(*(chunk({"tool_calls": e}) for e in GOOD), chunk(finish="tool_calls"), "[DONE]"), Want([TIDE]))
 quirk("30 [DONE] alone", chat(*GOOD, finish=None), Want([TIDE], "refuse", "turn_not_ended", "CUT"))
 quirk("30 [DONE] alone, strict", chat(*GOOD, finish=None), Want([TIDE], "refuse", "turn_not_ended", "CUT"), profile="strict")
 quirk("30 [DONE] alone, tolerant", chat(*GOOD, finish=None), Want([TIDE], marks={"no_finish_reason"}), profile="tolerant")
+quirk(
+    "30 [DONE] alone, tolerant, beside a refusal",
+    sse(chunk({"refusal": "No."}), *(calls(e) for e in GOOD), "[DONE]"),
+    Want(None, "refuse", "turn_refused", marks={"no_finish_reason"}),
+    profile="tolerant",
+)
 quirk("30 [DONE] alone, tolerant, a call is open", chat(*GOOD[:2], finish=None), Want(None, "refuse", "turn_not_ended", marks=None), profile="tolerant")
 quirk("32 no calls", sse(chunk({"content": "x"}), *END), Want([], "nothing_to_run", outcome="TOOL_CALLS", marks={"tool_reason_without_calls"}, text="x"))
 SEVERAL = {"several_finish_reasons"}

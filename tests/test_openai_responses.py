@@ -612,6 +612,24 @@ def test_second_start_of_the_same_item_is_dropped() -> None:
     assert runs(result) == RUNS
 
 
+def test_second_start_that_says_something_else_is_a_doubt() -> None:
+    first, *others = CALL
+    for more, reason in (({"name": "other"}, "args_ambiguous"), ({"arguments": '{"n":9'}, "args_conflict")):
+        result, _, _ = play([created(), first, *others[:-1], {**first, "item": {**first["item"], **more}}, others[-1], completed(FINAL)])
+        assert reason in result.calls[0].doubts
+        assert decide(result).runnable == ()
+
+
+@pytest.mark.parametrize("value", [{"level": 3}, ["x"], 0, 7], ids=repr)
+def test_arguments_that_are_no_text_count_wherever_they_stand(value: Any) -> None:
+    item = fn(0, None)
+    start, final = added(0, fn(0, "", "in_progress")), done(0, item)
+    for frames in ([start, args_done(0, value), final], [added(0, fn(0, value, "in_progress")), final]):
+        result, _, _ = play([created(), *frames, completed(item)])
+        assert runs(result) == ([("call_0", "dim_lamp", value)] if isinstance(value, dict) else [])
+        assert "args_as_object" in result.calls[0].marks
+
+
 def test_end_of_an_item_of_another_type_is_a_protocol_error() -> None:
     _, _, error = play([created(), added(0, fn(0)), done(0, {"type": "custom_tool_call", "id": "fc_0", "input": "x"})], fails=True)
     assert isinstance(error, tw.MalformedFrame)

@@ -60,6 +60,13 @@ static const uint8_t *behind_counter(const uint8_t *p, const uint8_t *end, uint6
     return q == p || (q - p > 1 && *p == '0') ? NULL : q;
 }
 
+/* Might this value be an integer from 0 on? */
+static int could_count(const uint8_t *p, const uint8_t *end)
+{
+    if (*p == '-') return p + 1 < end && p[1] == '0';
+    return (uint8_t)(*p - '0') <= 9;
+}
+
 /* -- making ----------------------------------------------------------------------------------------------------------- */
 
 #define LARGE 64
@@ -264,10 +271,13 @@ static const uint8_t *object(loom *m, const uint8_t *p, const tw_node *all, int 
         int wanted = wanted_all, at = at_all;
         if (at_hole(m) || (p = name(m, p, &node, &wanted, &at)) == NULL) return NULL;
         if (open == 1 && m->aim->counter != NULL && (size_t)(p - key) > m->aim->counter_len && key[m->aim->counter_len] == '"' &&
-            memcmp(key, m->aim->counter, m->aim->counter_len) == 0 && p < m->end && (uint8_t)(*p - '0') <= 9) {
+            memcmp(key, m->aim->counter, m->aim->counter_len) == 0 && p < m->end) {
             const uint8_t *q = behind_value(p, m->end);
             uint64_t counter;
-            if (behind_counter(p, m->end, &counter) != q || !take_hole(m, TW_HOLE_COUNTER) || !put_hole(m, TW_HOLE_COUNTER, open)) return NULL;
+            if (behind_counter(p, m->end, &counter) == q) {
+                if (!take_hole(m, TW_HOLE_COUNTER) || !put_hole(m, TW_HOLE_COUNTER, open)) return NULL;
+            } else if (could_count(p, m->end) || !put_same(m, p, q))
+                return NULL; /* what does not count is part of the shape: a hole of another kind would take numbers, too */
             p = q;
         } else
             p = value(m, p, node, wanted, at, open);

@@ -250,6 +250,22 @@ class TurnRecord(Tally):
             self.doubt(call, "args_duplicate_key", "the payload with this object holds a key twice")
         self.whole(call, compact_json(value))
 
+    def piece(self, call: ToolCall, value: Any) -> None:
+        """A piece of argument text, where the provider should send one. Any other value is not skipped, or a call that lost its
+        arguments would pass for one without any: it counts as the whole of them, and the gate refuses what is no object."""
+        if type(value) is str:
+            self.arguments(call, value)
+        elif value is not None and call.kind == "text":  # free text is not looked at by anybody
+            self.doubt(call, "args_conflict", f"a piece of the text is none: {value!r}")
+        elif value is not None:
+            self.mark_call(call, "args_as_object")
+            self.whole_object(call, value)
+
+    def unreadable(self, call: ToolCall | None, value: Any) -> None:
+        """What stands where a piece of the call's arguments should, and is nothing that can be read. Nothing at all does no harm."""
+        if call is not None and value:
+            self.doubt(call, "args_conflict", f"what stands where argument text should can not be read: {str(value)[:80]!r}")
+
     def end(self, call: ToolCall) -> None:
         """The provider closed the call's block (or item, or step). Not a permission."""
         self.touched += 1
@@ -480,6 +496,16 @@ def _canonical(text: str) -> str:
 def blank(value: Any) -> str | None:
     """A string with something in it, else None: servers send null, "" and " " for "nothing"."""
     return value if isinstance(value, str) and value.strip() else None
+
+
+def word_of(value: Any) -> str | None:
+    """A finish reason, a status: a word that may forbid something. What is none counts as an unknown word, and not as nothing."""
+    return value if type(value) is str and value.strip() else compact_json(value) if value and type(value) is not str else None
+
+
+def no_arguments(value: Any) -> bool:
+    """What servers send where there are no arguments, or none yet."""
+    return value is None or value == "" or value == {}
 
 
 def is_index(value: Any) -> TypeGuard[int]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import UsageError
 from ..events import Channel, Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, outcome_of
+from ._base import Adapter, TurnRecord, blank, compact_json, no_arguments, outcome_of, same_json, word_of
 from ._message import Part, Parts, Reader, Texts, arguments_of
 
 if TYPE_CHECKING:
@@ -143,16 +143,18 @@ class AnthropicAdapter(Adapter):
         if block is None:
             raise self.record.protocol_error(f"content_block_delta for block {index!r}, which never started")
         delta = payload.get("delta")
-        if type(delta) is not dict:
+        kind = delta.get("type") if type(delta) is dict else None
+        if type(delta) is not dict or type(kind) is not str:
+            self.record.unreadable(block.call, delta)
+            self.record.unknown(frame, "a delta without a type")
             return
-        kind = delta.get("type")
         # The type of the block decides, not that of the delta: servers put input_json_delta into result blocks.
         if kind == "input_json_delta":
             text = delta.get("partial_json")
-            if type(text) is not str or not text:
+            if text is None or text == "":
                 return
             call = block.live
-            if call is not None and not self._finished:
+            if call is not None and type(text) is str and not self._finished:
                 self.record.plain_arguments(call, text, _ARGUMENTS)
                 return
             call = block.call
@@ -164,7 +166,7 @@ class AnthropicAdapter(Adapter):
                 return
             if not block.open:
                 self.record.doubt(call, "args_ambiguous", "argument text came after the end of its block")
-            self.record.arguments(call, text)
+            self.record.piece(call, text)
         elif kind == "text_delta" or kind == "thinking_delta":
             text = delta.get("text" if kind == "text_delta" else "thinking")
             if type(text) is not str or not text:
@@ -179,7 +181,7 @@ class AnthropicAdapter(Adapter):
                 self.record.plain_text(text, "text", 0, _TEXT)
             else:
                 self.record.plain_text(text, "reasoning", 0, _THINKING)
-        elif type(kind) is str and kind in _QUIET_DELTAS:
+        elif kind in _QUIET_DELTAS:
             _add(block.part.members, delta)
             return
         else:
@@ -222,6 +224,9 @@ class AnthropicAdapter(Adapter):
         name = blank(content.get("name"))
         if name is not None and name != call.name:
             self.record.doubt(call, "args_ambiguous", f"started again under the name {name!r}")
+        value = content.get("input")
+        if not no_arguments(value) and not (call.complete and same_json(call.text, compact_json(value))):
+            self._input(block, call, value, False)
 
     def _begin(self, content: dict[str, Any], kind: str, id: str | None, frame: Frame, place: tuple[str | int, ...] = ("content_block",)) -> _Block:
         """A block that was not there before. ``place``: where it stands in the payload. In a message nothing follows it."""
@@ -274,7 +279,7 @@ class AnthropicAdapter(Adapter):
 
     def _input(self, block: _Block, call: ToolCall, value: Any, whole: bool) -> None:
         """``input`` of a start block: empty or missing it is a placeholder, else the whole argument."""
-        if value is None or value == "" or (value == {} and not whole):
+        if no_arguments(value) and not (value == {} and whole):
             return
         block.given, block.live = True, None
         self.record.mark_call(call, "args_as_object")
@@ -336,7 +341,7 @@ class AnthropicAdapter(Adapter):
 
     def _reason(self, word: Any) -> None:
         # A later null never erases a reason.
-        word = blank(word)
+        word = word_of(word)
         if word is not None:
             self._finished = True
             self.record.finish_reason(word, outcome_of(word, self.REASONS))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import UsageError
 from ..events import Channel, Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, outcome_of
+from ._base import Adapter, TurnRecord, blank, outcome_of, word_of
 from ._message import Part, Parts, Reader, Texts, arguments_of
 
 if TYPE_CHECKING:
@@ -163,6 +163,8 @@ class BedrockAdapter(Adapter):
         record = self.record
         index, delta = members.get("contentBlockIndex"), members.get("delta")
         if type(delta) is not dict:
+            block = self._blocks.get(index) if type(index) is int else None
+            record.unreadable(None if block is None else block.call, delta)
             record.unknown(frame, "a contentBlockDelta without a delta")
             return
         if type(index) is not int:
@@ -216,9 +218,11 @@ class BedrockAdapter(Adapter):
     def _input(self, index: int, value: Any) -> None:
         record = self.record
         text = value.get("input") if type(value) is dict else None
+        block = self._blocks.get(index)
+        if type(value) is not dict and block is not None:
+            record.unreadable(block.call, value)
         if text is None or text == "":
             return
-        block = self._blocks.get(index)
         if block is None:
             raise record.protocol_error(f"toolUse input for block {index}, which never started")
         call = block.call
@@ -227,11 +231,7 @@ class BedrockAdapter(Adapter):
             return
         if not block.open:
             record.doubt(call, "args_ambiguous", "argument text came after the end of its block")
-        if type(text) is str:
-            record.arguments(call, text)
-        else:
-            record.mark_call(call, "args_as_object")
-            record.whole_object(call, text)
+        record.piece(call, text)
 
     def _block_stop(self, members: dict[str, Any], frame: Frame) -> None:
         index = members.get("contentBlockIndex")
@@ -251,7 +251,7 @@ class BedrockAdapter(Adapter):
         self._started = True
 
     def _message_stop(self, members: dict[str, Any], frame: Frame) -> None:
-        word = blank(members.get("stopReason"))
+        word = word_of(members.get("stopReason"))
         if word is None:
             self.record.mark("no_finish_reason", detail="messageStop without a stopReason")
             return

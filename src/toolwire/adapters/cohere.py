@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..events import Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, outcome_of
+from ._base import Adapter, TurnRecord, blank, compact_json, no_arguments, outcome_of, same_json, word_of
 from ._message import Parts, Texts
 
 if TYPE_CHECKING:
@@ -131,6 +131,10 @@ class CohereAdapter(Adapter):
                 record.mark_call(known, "call_repeated")
                 if name is not None and name != known.name:
                     record.doubt(known, "args_ambiguous", f"started again under the name {name!r}")
+                if not no_arguments(arguments):
+                    text = arguments if type(arguments) is str else compact_json(arguments)
+                    if not known.complete or not same_json(known.text, text):
+                        record.whole(known, text)
                 return
             if not known.closed:
                 raise record.protocol_error(f"a second tool-call-start for index {index}: {id or ''}, while {known.id or ''} is open")
@@ -141,7 +145,7 @@ class CohereAdapter(Adapter):
             record.mark_call(call, "id_repeated", detail=str(id))
         elif id is not None:
             self._ids.add(id)
-        self._arguments(call, arguments)
+        record.piece(call, arguments)
 
     def _call_delta(self, payload: dict[str, Any], message: dict[str, Any]) -> None:
         arguments = _parts(message)[2]
@@ -153,14 +157,7 @@ class CohereAdapter(Adapter):
             return
         if call.closed and arguments:
             self.record.doubt(call, "args_ambiguous", "argument text came after the end of its call")
-        self._arguments(call, arguments)
-
-    def _arguments(self, call: ToolCall, arguments: Any) -> None:
-        if type(arguments) is str:
-            self.record.arguments(call, arguments)
-        elif arguments is not None:
-            self.record.mark_call(call, "args_as_object")
-            self.record.whole_object(call, arguments)
+        self.record.piece(call, arguments)
 
     def _call_end(self, payload: dict[str, Any], message: dict[str, Any]) -> None:
         call = self._call(payload)
@@ -193,7 +190,7 @@ class CohereAdapter(Adapter):
     def _message_end(self, payload: dict[str, Any], delta: dict[str, Any]) -> None:
         record = self.record
         record.set_usage(delta.get("usage"))
-        word, error = blank(delta.get("finish_reason")), delta.get("error")
+        word, error = word_of(delta.get("finish_reason")), delta.get("error")
         if error:
             record.fail(error, type=word, message=error if isinstance(error, str) else None)
         if word is None:
@@ -212,10 +209,10 @@ def _parts(message: dict[str, Any]) -> tuple[str | None, str | None, Any]:
     if type(call) is list and len(call) == 1:
         call = call[0]
     if type(call) is not dict:
-        return None, None, None
+        return None, None, [call] if call else None  # nothing that can be read: the gate refuses it
     function = call.get("function")
     if type(function) is not dict:
-        function = {}
+        function = {"arguments": [function]} if function else {}
     return blank(call.get("id")), blank(function.get("name")), function.get("arguments")
 
 

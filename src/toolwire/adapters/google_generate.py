@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from .._calls import ArgumentBuffer
 from ..errors import LimitExceeded
 from ..events import Channel, Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, compact_json, outcome_of, same_json
+from ._base import Adapter, TurnRecord, blank, compact_json, outcome_of, same_json, word_of
 from ._message import Parts, Reader, Texts, arguments_of
 from ._partial_args import PartialArgs
 
@@ -179,7 +179,7 @@ class GoogleGenerateAdapter(Adapter):
         state = self._candidates.get(choice)
         if state is None:
             state = self._candidates[choice] = _Candidate()
-        reason = blank(candidate.get("finishReason"))
+        reason = word_of(candidate.get("finishReason"))
         content = candidate.get("content")
         parts = content.get("parts") if isinstance(content, dict) else None
         if isinstance(parts, list):
@@ -201,7 +201,7 @@ class GoogleGenerateAdapter(Adapter):
             self.record.resume_point = token
 
     def _prompt_feedback(self, feedback: Any) -> None:
-        reason = blank(feedback.get("blockReason")) if isinstance(feedback, dict) else None
+        reason = word_of(feedback.get("blockReason")) if isinstance(feedback, dict) else None
         if reason is not None and reason not in _NO_BLOCK:
             self._blocked = True
             self.record.finish_reason(reason, Outcome.FILTERED)
@@ -269,7 +269,7 @@ class GoogleGenerateAdapter(Adapter):
         """One ``functionCall``: a whole call, or a piece of one."""
         entries = piece.get("partialArgs")
         if not isinstance(entries, list):
-            entries = []
+            entries = [] if entries is None else [entries]  # not lost: it is a piece, or contradicts what one has to be
         continues = piece.get("willContinue") is True
         name = blank(piece.get("name"))
         if name is not None:

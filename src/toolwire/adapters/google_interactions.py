@@ -26,7 +26,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from ..events import Channel, Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, compact_json, is_index, outcome_of, same_json
+from ._base import Adapter, TurnRecord, blank, compact_json, is_index, no_arguments, outcome_of, same_json
 from ._message import Kept, Part, Parts, Reader, Texts, arguments_of
 
 if TYPE_CHECKING:
@@ -286,7 +286,7 @@ class InteractionsAdapter(Adapter):
     def _placeholder(self, step: _Step, block: dict[str, Any]) -> None:
         """``arguments`` of a start event: nothing, or the whole."""
         arguments = block.get("arguments")
-        if not arguments:
+        if no_arguments(arguments):
             return
         call = step.call
         assert call is not None
@@ -333,6 +333,9 @@ class InteractionsAdapter(Adapter):
         delta = payload.get("delta")
         kind = delta.get("type") if isinstance(delta, dict) else None
         if not isinstance(delta, dict) or not isinstance(kind, str):
+            index = payload.get("index", 0)
+            step = self._steps.get(index) if is_index(index) else None
+            record.unreadable(None if step is None else step.call, delta)
             record.unknown(frame, "a delta without a type")
             return
         index = self._index(payload)
@@ -370,7 +373,7 @@ class InteractionsAdapter(Adapter):
         text = delta.get("arguments")
         if text is None:
             text = delta.get("partial_arguments")  # the field's name in SDK 2.0.0
-        if not text:
+        if no_arguments(text):
             return
         if step.stopped:
             record.doubt(call, "args_ambiguous", f"a delta came after step {index} was stopped")
@@ -401,7 +404,7 @@ class InteractionsAdapter(Adapter):
                 record.doubt(call, "args_conflict", "the step's start and its delta have different names")
         self._extra(call, delta)
         arguments = delta.get("arguments")
-        if arguments:
+        if not no_arguments(arguments):
             self._whole_arguments(call, arguments)
 
     def _whole_arguments(self, call: ToolCall, arguments: Any) -> None:
@@ -485,7 +488,7 @@ class InteractionsAdapter(Adapter):
         if name is not None and call.name is not None and name != call.name:
             record.doubt(call, "args_conflict", "the final steps give the call another name")
         arguments = step.get("arguments")
-        if arguments is None or (not arguments and not call.text):
+        if arguments is None or (no_arguments(arguments) and not call.text):
             return
         text = arguments if isinstance(arguments, str) else compact_json(arguments)
         if not same_json(call.text, text):

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..events import Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank
+from ._base import Adapter, TurnRecord, blank, word_of
 from ._message import Texts
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class MistralConversationsAdapter(Adapter):
 
     def _call(self, payload: dict[str, Any]) -> None:
         record = self.record
-        name, place, status = blank(payload.get("name")), payload.get("output_index"), blank(payload.get("confirmation_status"))
+        name, place, status = blank(payload.get("name")), payload.get("output_index"), word_of(payload.get("confirmation_status"))
         id = blank(payload.get("tool_call_id")) or blank(payload.get("id"))
         asks = status is not None and status != "allowed"
         call = self._calls.get(id or "")
@@ -119,9 +119,8 @@ class MistralConversationsAdapter(Adapter):
     def _arguments(self, call: ToolCall, arguments: Any) -> None:
         if type(arguments) is str:
             self.record.plain_arguments(call, arguments, _ARGUMENTS)
-        elif arguments is not None:
-            self.record.mark_call(call, "args_as_object")
-            self.record.whole_object(call, arguments)
+        else:
+            self.record.piece(call, arguments)
 
     # -- tools that Mistral runs --------------------------------------------------------------------------------------
 

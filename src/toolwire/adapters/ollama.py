@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..events import Outcome
-from ._base import Adapter, TurnRecord, blank, compact_json, outcome_of, same_json
+from ._base import Adapter, TurnRecord, blank, compact_json, outcome_of, same_json, word_of
 from ._message import Texts, arguments_of
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class OllamaAdapter(Adapter):
     def _end(self, payload: dict[str, Any]) -> None:
         record = self.record
         record.set_usage({key: payload[key] for key in _FIGURES if payload.get(key) is not None})
-        word = blank(payload.get("done_reason"))
+        word = word_of(payload.get("done_reason"))
         if word is None:
             record.mark("no_finish_reason", detail="done without a done_reason")
             return

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..events import Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, is_index, outcome_of
+from ._base import Adapter, TurnRecord, blank, is_index, outcome_of, word_of
 from ._correlate import Correlator
 from ._message import Texts
 
@@ -109,7 +109,7 @@ class OpenAIChatAdapter(Adapter):
             # repeats it.
             self.record.mark("whole_completion")
             self._delta(message, number, correlator)
-        reason = blank(choice.get("finish_reason"))
+        reason = word_of(choice.get("finish_reason"))
         if reason is not None:
             self._finished.setdefault(number, reason)
             self.record.finish_reason(reason, outcome_of(reason, self.REASONS), number)
@@ -118,10 +118,11 @@ class OpenAIChatAdapter(Adapter):
         record = self.record
         before = record.progress
         calls = delta.get("tool_calls")
-        if len(delta) == 1 and type(calls) is list and not self._finished:  # what most deltas are
+        if type(calls) is not list:
+            calls = [calls] if calls else []  # one server sends its only entry without the list
+        if len(delta) == 1 and calls and not self._finished:  # what most deltas are
             for entry in calls:
-                if type(entry) is dict:
-                    self._entry(entry, correlator)
+                self._entry(entry, correlator)
             return
         content = delta.get("content")
         if content:
@@ -133,10 +134,8 @@ class OpenAIChatAdapter(Adapter):
         refusal = delta.get("refusal")
         if type(refusal) is str:
             record.text(refusal, "refusal", number)
-        if type(calls) is list:
-            for entry in calls:
-                if type(entry) is dict:
-                    self._entry(entry, correlator)
+        for entry in calls:
+            self._entry(entry, correlator)
         legacy = delta.get("function_call")
         if type(legacy) is dict:
             # One call a choice, without id and index: the choice is its key.
@@ -160,7 +159,11 @@ class OpenAIChatAdapter(Adapter):
                         self._thinks = "content"
                         self.record.text(piece["text"], "reasoning", number)
 
-    def _entry(self, entry: dict[str, Any], correlator: Correlator) -> None:
+    def _entry(self, entry: Any, correlator: Correlator) -> None:
+        if type(entry) is not dict:
+            if entry:  # it could be a piece of any call
+                correlator.fragment(index=None, id=None, name=None, arguments=[entry])
+            return
         function = entry.get("function")
         extra = entry.get("extra_content")
         if type(function) is dict:
@@ -177,6 +180,8 @@ class OpenAIChatAdapter(Adapter):
         custom = entry.get("custom")
         if type(custom) is dict:
             correlator.fragment(index=entry.get("index"), id=entry.get("id"), name=custom.get("name"), arguments=custom.get("input"), kind="text")
+        elif function or custom:
+            correlator.fragment(index=entry.get("index"), id=entry.get("id"), name=None, arguments=[function or custom])
         elif type(extra) is dict:
             correlator.fragment(index=entry.get("index"), id=entry.get("id"), name=None, arguments=None, extra=extra)
 
@@ -216,7 +221,9 @@ class OpenAIChatAdapter(Adapter):
                 return True
             if record.profile == "tolerant" and record.calls and all(call.complete for call in record.calls):
                 record.mark("no_finish_reason")
-                record.finish_reason("", Outcome.TOOL_CALLS)
+                # No word of the provider's stands against a refusal, so that it counts, as it does beside a plain stop.
+                refused = any(channel == "refusal" for _, channel in record.channels)
+                record.finish_reason("", Outcome.REFUSED if refused else Outcome.TOOL_CALLS)
                 return True
             return False
         if not finished or not clean or record.profile == "strict":

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 from ..events import Channel, Outcome, ToolCall
-from ._base import Adapter, TurnRecord, blank, outcome_of
+from ._base import Adapter, TurnRecord, blank, compact_json, no_arguments, outcome_of, word_of
 from ._message import Reader, Texts
 from ._responses_items import (
     CALLS,
@@ -28,6 +28,7 @@ from ._responses_items import (
     QUIET_ITEMS,
     RESPONSE,
     TEXT_ITEMS,
+    CallKind,
     Item,
     ObjectStream,
     canonical,
@@ -316,17 +317,26 @@ class ResponsesAdapter(Adapter):
                 )
             if item.call is not None:
                 self.record.mark_call(item.call, "call_repeated")
+                self._again(item.call, CALLS[item.type], raw)
             elif item.parts or not item.open:
                 self.record.mark("repeated_events", detail="output_item.added")
             return
         item = self._fill(item or self._register(None, raw.get("id"), index), raw, frame)
-        item.status = blank(raw.get("status"))
+        item.status = word_of(raw.get("status"))
         call = item.call
         if call is not None and item.tail is None:
             # Normally empty. Servers that know more say more; "{}" is a placeholder.
             item.given = CALLS[item.type or ""].read(raw)
             if type(item.given) is str and item.given != "{}":
                 self.record.arguments(call, item.given)
+
+    def _again(self, call: ToolCall, about: CallKind, raw: dict[str, Any]) -> None:
+        """A second start of one item: what it says differently is a doubt."""
+        name, text = blank(raw.get("name")), about.read(raw)
+        if about.named and name is not None and call.name not in (None, name):
+            self.record.doubt(call, "args_ambiguous", f"one item under two names: {call.name!r} and {name!r}")
+        if type(text) is str and text != "{}" and not call.text.startswith(text):
+            self.record.whole(call, text)
 
     def _item_done(self, payload: dict[str, Any], frame: Frame) -> None:
         raw = payload.get("item")
@@ -339,7 +349,7 @@ class ResponsesAdapter(Adapter):
         if item.type is not None and item.type != raw.get("type"):
             raise self.record.protocol_error(f"output_item.done at output_index {index!r} is a {raw.get('type')}, where {item.type} stands")
         self._last_word(item, raw, frame)
-        item.status, item.done, item.open = blank(raw.get("status")), True, False
+        item.status, item.done, item.open = word_of(raw.get("status")), True, False
         item.kept = frame.raw, ("item",)
         if item.call is not None:
             self._open.pop(item.call.key, None)
@@ -417,6 +427,8 @@ class ResponsesAdapter(Adapter):
         elif tail and type(final) is str and not final.endswith(tail):
             self.record.doubt(call, "args_conflict", "the final text does not end with the deltas")
         stream, item.stream = item.stream, None
+        if final is None and stream is None and type(item.given) is not str and not no_arguments(item.given):
+            final = item.given  # the item's start had them whole
         if stream is None or final is None:
             self._final(call, final)
             return
@@ -448,38 +460,40 @@ class ResponsesAdapter(Adapter):
         if item is None or payload.get("item_id") != item.id:
             item = self._needed(payload)
         text = payload.get("delta")
-        if type(text) is not str or not text:
+        if text is None or text == "":
             return
         call = item.call
-        if call is not None and item.open:
+        if call is not None and item.open and type(text) is str:
             self.record.plain_arguments(call, text, _DELTA_PATH)
         else:
             self._odd_delta(item, payload, text)
 
-    def _odd_delta(self, item: Item, payload: dict[str, Any], text: str) -> None:
-        """Argument text for an item that is closed, is no call, or has not been seen as a whole."""
+    def _odd_delta(self, item: Item, payload: dict[str, Any], text: Any) -> None:
+        """Argument text for an item that is closed, is no call, or has not been seen as a whole; or what is no text."""
         if item.call is not None:
-            self.record.doubt(item.call, "args_ambiguous", "argument text came after the end of its item")
-            self.record.arguments(item.call, text)
+            if not item.open:
+                self.record.doubt(item.call, "args_ambiguous", "argument text came after the end of its item")
+            self.record.piece(item.call, text)
         elif item.type is None and item.tail is not None:
-            item.tail.append(text)
+            item.tail.append(text if type(text) is str else compact_json(text))
         else:
             self.record.mark("misplaced_delta", detail=f"{payload.get('type')} for a {item.type} item")
 
     def _arguments_done(self, payload: dict[str, Any], text: Any) -> None:
         item = self._needed(payload)
-        if type(text) is not str:
-            return
         if item.call is not None:
-            self.record.whole(item.call, text)
-        elif item.tail is not None:
+            self._final(item.call, text)
+        elif item.tail is not None and type(text) is str:
             tail = "".join(item.tail)
             item.tail = [text if text.endswith(tail) else tail]
 
     def _streamed(self, item: Item, member: str, number: Any, text: Any) -> None:
         """A piece of one string in the member that streams."""
         call = item.call
-        if call is None or type(text) is not str or not text:
+        if call is None or text is None or text == "":
+            return
+        if type(text) is not str:
+            self.record.doubt(call, "args_conflict", f"a piece of {member} is no text: {text!r}")
             return
         if not item.open:
             self._odd_delta(item, {}, text)
@@ -494,7 +508,10 @@ class ResponsesAdapter(Adapter):
 
     def _streamed_whole(self, item: Item, member: str, number: Any, text: Any) -> None:
         """One string in that member, whole."""
-        if item.call is None or type(text) is not str:
+        if item.call is None or text is None:
+            return
+        if type(text) is not str:
+            self.record.doubt(item.call, "args_conflict", f"the final {member} is no text: {text!r}")
             return
         so_far = item.stream.so_far(number if type(number) is int else 0) if item.stream is not None else ""
         if text.startswith(so_far):
@@ -590,13 +607,15 @@ class ResponsesAdapter(Adapter):
     def _done(self, payload: dict[str, Any], frame: Frame) -> None:
         """Realtime's one end for all; without a status it says nothing."""
         response = self._same_response(payload.get("response"), payload.get("type"))
-        self._end(response, blank(response.get("status")) or "in_progress", frame)
+        self._end(response, word_of(response.get("status")) or "in_progress", frame)
 
     def _end(self, response: dict[str, Any], event: str, frame: Frame, place: tuple[str, ...] = ("response", "output")) -> None:
         """The end of the response. ``event`` is the status that the event's name stands for, ``place`` where its output stands."""
         record = self.record
         error, status = response.get("error") or member_of("status_details", "error")(response), response.get("status")
-        status = event if type(status) is not str or (status == "completed" != event) else status
+        status = status if type(status) is str else word_of(status) or event
+        if status == "completed":
+            status = event
         if status in ("in_progress", "queued") and not error and event != "failed":
             record.mark("no_finish_reason", detail=f"response.{event} with status {status}")
             return
@@ -616,7 +635,7 @@ class ResponsesAdapter(Adapter):
             )
         if status == "incomplete":
             details = "incomplete_details" if response.get("incomplete_details") else "status_details"
-            word = blank(member_of(details, "reason")(response)) or status
+            word = word_of(member_of(details, "reason")(response)) or status
             record.finish_reason(word, outcome_of(word, self.REASONS))
         else:
             record.finish_reason(status, Outcome.STOP if status == "completed" else outcome_of(status, {}))
@@ -650,7 +669,7 @@ class ResponsesAdapter(Adapter):
             matched.add(id(item))
             item.kept = frame.raw, (*place, index)
             self._last_word(item, raw, frame)
-            status = blank(raw.get("status"))
+            status = word_of(raw.get("status"))
             if status is not None or not item.done:
                 item.status = status
             item.done = True
